@@ -1,0 +1,1 @@
+//! The real binary against strict fakes on loopback.
