@@ -109,6 +109,12 @@ impl EndpointBuilder {
         self
     }
 
+    /// Has a query in its URL, without which nothing is found.
+    pub fn query(mut self, query: &str) -> Self {
+        self.server.path = format!("/mcp?{query}");
+        self
+    }
+
     /// Answers GET with that status instead of a stream.
     pub fn refuse_get(mut self, status: u16) -> Self {
         self.server.refuse_get = Some(status);
@@ -177,7 +183,7 @@ impl Endpoint {
     /// The URL to give to `--url`.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}/mcp", self.address)
+        format!("{scheme}://{}{}", self.address, self.server.path)
     }
 
     /// The root to give to `--ca-file`; only with `tls`.
