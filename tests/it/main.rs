@@ -11,5 +11,6 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod faults;
 mod self_tests;
 mod support;

@@ -92,7 +92,9 @@ impl Inbox {
     pub fn sent(&self, line: &[u8]) {
         let mut state = self.state.lock().unwrap();
         let _ = writeln!(state.transcript, "  -> {}", start_of(line));
-        let json = lenient::parse(line).unwrap_or_default();
+        // to read hundreds of megabytes takes longer than a test may
+        let json =
+            if line.len() < (1 << 25) { lenient::parse(line).unwrap_or_default() } else { Value::Null };
         for message in json.as_array().map_or(std::slice::from_ref(&json), Vec::as_slice) {
             if message["method"] == "notifications/cancelled" {
                 state.cancelled.insert(message["params"]["requestId"].to_string());
