@@ -39,9 +39,6 @@ use crate::lighthouse::{self, Deed};
 /// The one revision this endpoint speaks.
 pub(crate) const VERSION: &str = "2026-07-28";
 
-/// Time between two progress notifications of `watch`.
-pub(crate) const STEP: Duration = Duration::from_millis(300);
-
 /// The running endpoint. Dropping it closes the port and every connection.
 pub(crate) struct Endpoint {
     /// What goes behind `--url`.
@@ -84,8 +81,16 @@ impl Endpoint {
     }
 
     /// The next note, as soon as there is one.
-    pub(crate) async fn next_note(&mut self) -> Option<Entry> {
-        self.journal.recv().await
+    pub(crate) async fn next_note(&mut self) -> Result<Entry> {
+        self.journal.recv().await.ok_or_else(|| "the endpoint is gone".into())
+    }
+
+    /// The first refusal since the last look, if there was one.
+    pub(crate) fn refusal(&mut self) -> Option<String> {
+        self.noted().into_iter().find_map(|entry| match entry.seen {
+            Seen::Refused(why) => Some(why),
+            Seen::Arrived(_) | Seen::Cancelled(_) => None,
+        })
     }
 }
 
@@ -545,3 +550,5 @@ fn server_info() -> Value {
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const MAX_BODY: usize = 1024 * 1024;
+/// Time between two progress notifications of `watch`.
+const STEP: Duration = Duration::from_millis(300);

@@ -52,7 +52,7 @@ pub(crate) enum Message {
     /// The error that answers a request.
     Error { id: i64, error: Value },
     /// A call goes on.
-    Progress { token: Value, progress: f64, total: f64, message: String },
+    Progress { token: Value, progress: Value, total: Value, message: String },
     /// A question to the user; in the legacy era it is a request of the server.
     Question { id: Value, params: Value },
 }
@@ -187,8 +187,8 @@ fn understood(line: String) -> Result<Message> {
     match message["method"].as_str() {
         Some("notifications/progress") if message.get("id").is_none() => Ok(Message::Progress {
             token: params["progressToken"].clone(),
-            progress: params["progress"].as_f64().ok_or_else(|| strange("progress without a number"))?,
-            total: params["total"].as_f64().unwrap_or_default(),
+            progress: params["progress"].clone(),
+            total: params["total"].clone(),
             message: params["message"].as_str().unwrap_or_default().to_owned(),
         }),
         Some("elicitation/create") if message.get("id").is_some() => {

@@ -15,14 +15,18 @@ pub(crate) struct Page {
 /// Who speaks to whom. The three parties stand side by side, so that the eye can follow a message.
 #[derive(Clone, Copy)]
 pub(crate) enum Way {
-    /// The harness writes a line to mcp-hasp's stdin.
+    /// The harness says something that is meant for mcp-hasp.
     Asks,
-    /// mcp-hasp writes a line to its stdout.
-    Tells,
-    /// mcp-hasp sends an HTTP request to the endpoint.
-    Forwards,
-    /// mcp-hasp hangs up on a request.
+    /// The endpoint's word, passed on to the harness.
+    Back,
+    /// mcp-hasp hangs up on a call, as the harness wishes.
     Drops,
+    /// mcp-hasp asks the endpoint of its own accord.
+    Reads,
+    /// mcp-hasp answers from what it has read already.
+    Tells,
+    /// The harness's word, passed on to the endpoint.
+    Through,
 }
 
 impl Page {
@@ -55,15 +59,14 @@ impl Page {
         let since = at.saturating_duration_since(self.start).as_millis();
         let who = match way {
             Way::Asks => "harness → mcp-hasp",
+            Way::Back => "harness ← mcp-hasp ← endpoint",
+            Way::Drops => "harness → mcp-hasp × endpoint",
+            Way::Reads => "          mcp-hasp → endpoint",
             Way::Tells => "harness ← mcp-hasp",
-            Way::Forwards => "          mcp-hasp → endpoint",
-            Way::Drops => "          mcp-hasp × endpoint",
+            Way::Through => "harness → mcp-hasp → endpoint",
         };
-        write_line(format_args!(
-            "{} {} {what}",
-            self.painted(DIM, &format!("{since:>5} ms ")),
-            format_args!("{who:<30}")
-        ));
+        let margin = self.painted(DIM, &format!("{since:>5} ms "));
+        write_line(format_args!("{margin} {who:<29}  {what}"));
     }
 
     /// One thing has been shown to be so.
@@ -82,10 +85,16 @@ impl Page {
     }
 }
 
-/// The one line of a demonstration that did not work out.
+/// The one line of a demonstration that did not work out. What others said is part of it: it is kept short and
+/// loses what could steer a terminal.
 #[allow(clippy::disallowed_methods, reason = "this program is no MCP server: its stderr is its own")]
 pub(crate) fn failure(why: impl Display) {
-    let _ = writeln!(std::io::stderr(), "demo: {why}");
+    let why = why.to_string();
+    let mut line: String = why.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if why.chars().nth(LONGEST).is_some() {
+        line.push('…');
+    }
+    let _ = writeln!(std::io::stderr(), "demo: {line}");
 }
 
 #[allow(clippy::disallowed_methods, reason = "this program is no MCP server: its stdout is for a reader")]
@@ -97,3 +106,4 @@ fn write_line(text: impl Display) {
 const BOLD: &str = "1";
 const DIM: &str = "2";
 const GREEN: &str = "32";
+const LONGEST: usize = 400;

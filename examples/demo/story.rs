@@ -1,7 +1,8 @@
 //! What is shown: one visit of a harness to the endpoint, through mcp-hasp, told once for each era.
 //!
-//! Every step looks at what came back, and the first that is not as it should be ends the demonstration. A
-//! further promise of mcp-hasp is a further step in [`visit`], or a visit of its own.
+//! Every step looks at what came back and at what reached the endpoint, and the first that is not as it
+//! should be ends the demonstration. A further promise of mcp-hasp is a further step in [`Visit::all`], or a
+//! visit of its own.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::Result;
-use crate::endpoint::{Endpoint, STEP, Seen};
+use crate::endpoint::{self, Endpoint, Entry, Seen};
 use crate::harness::{self, Era, Harness, Message};
 use crate::lighthouse;
 use crate::page::{Page, Way};
@@ -25,15 +26,12 @@ pub(crate) async fn visit(
 ) -> Result<()> {
     let started = Instant::now();
     let harness = Harness::start(era, program, &endpoint.url, config_dir)?;
-    let mut visit = Visit { page, endpoint, harness };
-    visit.open(started).await.map_err(at("opening"))?;
-    visit.list_tools().await.map_err(at("tools/list"))?;
-    visit.look().await.map_err(at("look"))?;
-    visit.read().await.map_err(at("reading"))?;
-    visit.watch_and_signal().await.map_err(at("a long and a short call"))?;
-    visit.ask_keeper().await.map_err(at("a question to the user"))?;
-    visit.cancel().await.map_err(at("cancelling"))?;
-    visit.leave().await.map_err(at("leaving"))
+    let outcome = Visit { page, endpoint, harness }.all(started).await;
+    outcome.map_err(|error| match endpoint.refusal() {
+        // what went wrong at the harness may have begun at the endpoint
+        Some(why) => format!("{error}; the endpoint refused a request: {why}").into(),
+        None => error,
+    })
 }
 
 struct Visit<'a> {
@@ -49,306 +47,350 @@ struct Answer {
 }
 
 impl Visit<'_> {
+    async fn all(mut self, started: Instant) -> Result<()> {
+        self.open(started).await.map_err(at("opening"))?;
+        self.list_tools().await.map_err(at("listing the tools"))?;
+        self.look().await.map_err(at("calling a tool"))?;
+        self.read().await.map_err(at("reading a resource and a prompt"))?;
+        self.watch_and_signal().await.map_err(at("a long and a short call"))?;
+        self.ask_keeper().await.map_err(at("a question to the user"))?;
+        self.cancel().await.map_err(at("cancelling a call"))?;
+        self.leave().await.map_err(at("leaving"))
+    }
+
+    // === the steps ===
+
     /// Both eras start differently and get the same: the endpoint's instructions, read beforehand.
     async fn open(&mut self, started: Instant) -> Result<()> {
         let version = self.harness.era.version();
-        let (answer, agreed) = match self.harness.era {
-            Era::Legacy => {
-                let params = json!({
+        let (method, params) = match self.harness.era {
+            Era::Legacy => (
+                "initialize",
+                json!({
                     "protocolVersion": version,
                     "capabilities": harness::client_capabilities(),
                     "clientInfo": harness::client_info(),
-                });
-                self.page.said(Way::Asks, format_args!("initialize {version}"));
-                let answer = self.ask("initialize", params).await?;
-                self.harness.notify("notifications/initialized", json!({})).await?;
-                let agreed = answer.result["protocolVersion"] == version;
-                (answer, agreed)
-            }
+                }),
+            ),
+            Era::Modern => ("server/discover", json!({})),
+        };
+        self.page.said(Way::Asks, format_args!("{method} ({version})"));
+        let id = self.harness.request(method, params).await?;
+        let Answer { result, line } = self.answer(id).await?;
+        let ready = started.elapsed();
+        let agreed = match self.harness.era {
+            Era::Legacy => result["protocolVersion"] == version,
             Era::Modern => {
-                self.page.said(Way::Asks, format_args!("server/discover {version}"));
-                let answer = self.ask("server/discover", json!({})).await?;
-                let versions = answer.result["supportedVersions"].as_array();
-                let agreed = versions.is_some_and(|versions| versions.iter().any(|spoken| spoken == version));
-                (answer, agreed)
+                result["supportedVersions"].as_array().is_some_and(|all| all.contains(&json!(version)))
             }
         };
-        let ready = started.elapsed();
-        want(agreed, || format!("{version} is not what mcp-hasp agreed to: {}", answer.line))?;
-        want(answer.result["instructions"] == lighthouse::INSTRUCTIONS, || {
-            format!("these are not the endpoint's instructions: {}", answer.result["instructions"])
+        want(agreed, || format!("mcp-hasp did not agree to {version}: {line}"))?;
+        want(result["instructions"] == lighthouse::INSTRUCTIONS, || {
+            format!("these are not the endpoint's instructions: {line}")
         })?;
-        self.page.said(Way::Tells, format_args!("{version}, and the endpoint's instructions"));
+        if self.harness.era == Era::Legacy {
+            self.harness.notify("notifications/initialized", json!({})).await?;
+        }
+        self.page.said(Way::Tells, "the endpoint's instructions");
         self.page.proven(format_args!(
-            "speaks {version} to this harness, 2026-07-28 to the endpoint; ready {} ms after its start",
-            ready.as_millis()
+            "{version} with this harness, {} with the endpoint; ready {} after its start",
+            endpoint::VERSION,
+            Millis(ready)
         ));
         Ok(())
     }
 
+    /// The list is one that mcp-hasp has read to its end before it said a word.
     async fn list_tools(&mut self) -> Result<()> {
         self.page.said(Way::Asks, "tools/list");
-        let answer = self.ask("tools/list", json!({})).await?;
+        let id = self.harness.request("tools/list", json!({})).await?;
+        let Answer { result, line } = self.answer(id).await?;
         let tools = lighthouse::tools();
-        want(answer.result["tools"].as_array() == Some(&tools), || {
-            format!("these are not the endpoint's tools: {}", answer.line)
+        want(result["tools"].as_array() == Some(&tools), || {
+            format!("these are not the endpoint's tools: {line}")
         })?;
         let names: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
         self.page.said(Way::Tells, names.join(", "));
-        self.page.proven("both pages of the tool list, each tool just as the endpoint describes it");
+        self.page.proven("both pages of the list, each tool just as the endpoint describes it");
         Ok(())
     }
 
     async fn look(&mut self) -> Result<()> {
-        self.page.said(Way::Asks, "tools/call look");
-        let answer = self.ask("tools/call", json!({"name": "look", "arguments": {}})).await?;
-        want(answer.line.contains(&format!(r#""structuredContent":{}"#, lighthouse::VIEW)), || {
-            format!("the view was altered on its way: {}", answer.line)
-        })?;
-        self.page.said(Way::Tells, lighthouse::VIEW);
-        self.page.proven("the payload arrived as it was sent: 12.50 stayed 12.50");
+        let id = self.pass("tools/call", call("look", json!({})), "tools/call look").await?;
+        let Answer { line, .. } = self.answer(id).await?;
+        want(line.contains(lighthouse::VIEW), || format!("the view was altered on its way: {line}"))?;
+        self.page.said(Way::Back, lighthouse::VIEW);
+        self.page.proven("a result arrives as it was sent: 12.50 is still 12.50");
         Ok(())
     }
 
     async fn read(&mut self) -> Result<()> {
-        self.page.said(Way::Asks, format_args!("resources/read {}", lighthouse::LOG_URI));
-        let answer = self.ask("resources/read", json!({"uri": lighthouse::LOG_URI})).await?;
-        want(answer.result["contents"] == lighthouse::log(), || {
-            format!("this is not the log: {}", answer.line)
-        })?;
-        self.page.said(Way::Tells, &answer.result["contents"][0]["text"]);
+        let (uri, prompt) = (lighthouse::LOG_URI, lighthouse::REPORT);
 
-        self.page.said(Way::Asks, format_args!("prompts/get {}", lighthouse::REPORT));
-        let answer = self.ask("prompts/get", json!({"name": lighthouse::REPORT})).await?;
-        want(answer.result["messages"] == lighthouse::report(), || {
-            format!("this is not the prompt: {}", answer.line)
-        })?;
-        self.page.said(Way::Tells, &answer.result["messages"][0]["content"]["text"]);
-        self.page.proven("resources and prompts pass like tools");
+        let id = self.pass("resources/read", json!({"uri": uri}), &format!("resources/read {uri}")).await?;
+        let Answer { result, line } = self.answer(id).await?;
+        want(result["contents"] == lighthouse::log(), || format!("this is not the log: {line}"))?;
+        self.page.said(Way::Back, &result["contents"][0]["text"]);
+
+        let id = self.pass("prompts/get", json!({"name": prompt}), &format!("prompts/get {prompt}")).await?;
+        let Answer { result, line } = self.answer(id).await?;
+        want(result["messages"] == lighthouse::report(), || format!("this is not the prompt: {line}"))?;
+        self.page.said(Way::Back, &result["messages"][0]["content"]["text"]);
+
+        self.page.proven("resources and prompts pass as tools do");
         Ok(())
     }
 
     /// The long call reports as it goes on, and a short one that is sent meanwhile does not wait for it.
     async fn watch_and_signal(&mut self) -> Result<()> {
-        let token = json!("watch-1");
-        self.page.said(Way::Asks, "tools/call watch (takes two seconds)");
-        let watch = self
-            .harness
-            .request(
-                "tools/call",
-                json!({"name": "watch", "arguments": {}, "_meta": {"progressToken": token}}),
-            )
-            .await?;
-
-        let mut seen = 0.0;
-        let mut signal = None;
-        let mut signalled = None;
-        loop {
-            match self.harness.next().await? {
-                Message::Progress { token: theirs, progress, total, message } => {
-                    want(theirs == token, || format!("progress for {theirs}, which nobody asked for"))?;
-                    want(progress > seen, || format!("progress went from {seen} to {progress}"))?;
-                    self.overhear()?;
-                    self.page.said(Way::Tells, format_args!("  {progress}/{total} {message}"));
-                    seen = progress;
-                    if progress == 2.0 {
-                        let arguments = json!({"ship": "Zoë", "message": "keep to the east"});
-                        self.page.said(Way::Asks, "tools/call signal (a short call, meanwhile)");
-                        let params = json!({"name": "signal", "arguments": arguments});
-                        signal = Some((self.harness.request("tools/call", params).await?, Instant::now()));
-                    }
-                }
-                Message::Result { id, result, .. } if signal.is_some_and(|(signal, _)| signal == id) => {
-                    signalled = signal.map(|(_, since)| since.elapsed());
-                    self.overhear()?;
-                    self.page.said(Way::Tells, text_of(&result));
-                    want(text_of(&result) == "Zoë was sent: keep to the east", || {
-                        format!("this does not answer the signal: {result}")
-                    })?;
-                }
-                Message::Result { id, result, .. } if id == watch => {
-                    self.page.said(Way::Tells, text_of(&result));
-                    want(text_of(&result).starts_with("The watch is over"), || {
-                        format!("this does not answer the watch: {result}")
-                    })?;
-                    break;
-                }
-                other => return Err(unexpected(&other).into()),
-            }
+        let steps = lighthouse::WATCH.len();
+        let token = json!("first-watch");
+        let watch = self.pass("tools/call", watch_call(&token), "tools/call watch (two seconds)").await?;
+        for step in 1..=2 {
+            self.report(&token, step).await?;
         }
-        want(seen == 6.0, || format!("only {seen} of 6 steps of the watch were reported"))?;
-        self.page.proven("six reports, one by one, while the call went on");
-        let signalled = signalled.ok_or("the short call was not answered before the long one")?;
-        want(signalled < STEP, || format!("the short call took {} ms", signalled.as_millis()))?;
+
+        let params = call("signal", json!({"ship": "Zoë", "message": "keep to the east"}));
+        let asked = Instant::now();
+        let signal = self.pass("tools/call", params, "tools/call signal (meanwhile)").await?;
+        // a report may come in between; the result of the watch may not
+        let mut step = 3;
+        let result = loop {
+            match self.harness.next().await? {
+                Message::Progress { .. } if step > steps => {
+                    return Err("the watch had too many reports".into());
+                }
+                message @ Message::Progress { .. } => {
+                    self.show_report(&message, &token, step)?;
+                    step += 1;
+                }
+                message => break self.complete(message, signal)?.result,
+            }
+        };
+        let took = asked.elapsed();
+        want(text_of(&result) == "Zoë was sent: keep to the east", || {
+            format!("the signal was answered with {result}")
+        })?;
+        self.page.said(Way::Back, text_of(&result));
+
+        for step in step..=steps {
+            self.report(&token, step).await?;
+        }
+        let Answer { result, line } = self.answer(watch).await?;
+        want(text_of(&result).starts_with("The watch is over"), || {
+            format!("the watch was answered with {line}")
+        })?;
+        self.page.said(Way::Back, text_of(&result));
+        self.page.proven("progress came while the call went on, every step in its order");
         self.page.proven(format_args!(
-            "the short call did not wait for the long one: {:.1} ms",
-            signalled.as_secs_f64() * 1000.0
+            "the short call did not wait for the long one: answered after {}",
+            Millis(took)
         ));
         Ok(())
     }
 
-    /// The endpoint asks in its way, the harness is asked in its own.
+    /// The endpoint asks in the way of its era, the harness is asked in the way of its own.
     async fn ask_keeper(&mut self) -> Result<()> {
-        let call = json!({"name": "ask_keeper", "arguments": {"ship": "Albatross"}});
-        let asked = lighthouse::question("Albatross");
+        let label = "tools/call ask_keeper";
+        let call = call("ask_keeper", json!({"ship": "Albatross"}));
         let yes = json!({"action": "accept", "content": {"enter": true}});
-        self.page.said(Way::Asks, "tools/call ask_keeper Albatross");
-        let id = self.harness.request("tools/call", call.clone()).await?;
-
-        let result = match (self.harness.era, self.harness.next().await?) {
-            (Era::Legacy, Message::Question { id: question, params }) => {
-                self.show_question("elicitation/create", &params, &asked)?;
-                self.page.said(Way::Asks, "the user's answer: yes");
-                self.harness.reply(&question, yes).await?;
-                self.answer(id).await?.result
+        let first = self.pass("tools/call", call.clone(), label).await?;
+        let second = match (self.harness.era, self.harness.next().await?) {
+            // a request of the server, while the call stays open
+            (Era::Legacy, Message::Question { id, params }) => {
+                self.show_question("elicitation/create", &params)?;
+                self.harness.reply(&id, yes).await?;
+                first
             }
-            (Era::Modern, Message::Result { id: theirs, result, .. })
-                if theirs == id && result["resultType"] == "input_required" =>
+            // a result that asks, and the same call once more with the answer
+            (Era::Modern, Message::Result { id, result, .. })
+                if id == first && result["resultType"] == "input_required" =>
             {
-                let questions =
-                    result["inputRequests"].as_object().ok_or("input_required without a question")?;
-                let (key, question) = questions.iter().next().ok_or("input_required without a question")?;
-                self.show_question("input_required", &question["params"], &asked)?;
+                let questions = result["inputRequests"].as_object().and_then(|all| all.iter().next());
+                let (key, question) = questions.ok_or("input_required without a question")?;
+                self.show_question("input_required", &question["params"])?;
                 let mut again = call;
                 again["inputResponses"] = json!({key: yes});
                 again["requestState"] = result["requestState"].clone();
-                self.page.said(Way::Asks, "tools/call ask_keeper again, with the user's answer: yes");
-                self.ask("tools/call", again).await?.result
+                self.harness.request("tools/call", again).await?
             }
             (_, other) => return Err(unexpected(&other).into()),
         };
+        self.arrival(label, "yes, says the user").await?;
+        let Answer { result, .. } = self.answer(second).await?;
         want(text_of(&result) == "The keeper lets the Albatross in.", || {
             format!("the answer did not reach the endpoint: {result}")
         })?;
-        self.page.said(Way::Tells, text_of(&result));
+        self.page.said(Way::Back, text_of(&result));
         self.page.proven("the endpoint asked the user, and the answer found its way back");
-        Ok(())
-    }
-
-    fn show_question(&mut self, form: &str, params: &Value, asked: &Value) -> Result<()> {
-        self.overhear()?;
-        want(params == asked, || format!("the question was altered on its way: {params}"))?;
-        self.page.said(Way::Tells, format_args!("{form}: {}", params["message"]));
         Ok(())
     }
 
     /// A call that nobody wants any more ends at the endpoint too, and is not answered.
     async fn cancel(&mut self) -> Result<()> {
-        let token = json!("watch-2");
-        self.page.said(Way::Asks, "tools/call watch");
-        let watch = self
-            .harness
-            .request(
-                "tools/call",
-                json!({"name": "watch", "arguments": {}, "_meta": {"progressToken": token}}),
-            )
-            .await?;
-        match self.harness.next().await? {
-            Message::Progress { token: theirs, progress, total, message } if theirs == token => {
-                self.overhear()?;
-                self.page.said(Way::Tells, format_args!("  {progress}/{total} {message}"));
-            }
-            other => return Err(unexpected(&other).into()),
-        }
+        let token = json!("second-watch");
+        let watch = self.pass("tools/call", watch_call(&token), "tools/call watch").await?;
+        self.report(&token, 1).await?;
 
-        self.page.said(Way::Asks, "notifications/cancelled (the watch)");
         let cancelled = Instant::now();
         self.harness.notify("notifications/cancelled", json!({"requestId": watch})).await?;
-        let seen = timeout(CANCEL_LIMIT, self.endpoint.next_note()).await;
-        match seen.map_err(|_| "the endpoint did not notice within two seconds")? {
-            Some(entry) => match entry.seen {
-                Seen::Cancelled(what) => {
-                    self.page.said_at(entry.at, Way::Drops, format_args!("{what} is given up"));
-                    self.page.proven(format_args!(
-                        "the endpoint saw the call cancelled {:.1} ms later",
-                        entry.at.saturating_duration_since(cancelled).as_secs_f64() * 1000.0
-                    ));
-                }
-                Seen::Arrived(what) | Seen::Refused(what) => {
-                    return Err(format!("instead of a cancelled call the endpoint saw: {what}").into());
-                }
-            },
-            None => return Err("the endpoint is gone".into()),
+        let entry = match timeout(CANCEL_LIMIT, self.endpoint.next_note()).await {
+            Ok(entry) => entry?,
+            Err(_) => return Err("the endpoint did not notice within two seconds".into()),
+        };
+        match entry.seen {
+            Seen::Cancelled(_) => {}
+            Seen::Arrived(what) => return Err(format!("the endpoint did not notice, but got {what}").into()),
+            Seen::Refused(why) => return Err(refused(&why).into()),
         }
+        let took = entry.at.saturating_duration_since(cancelled);
+        self.page.said_at(entry.at, Way::Drops, "notifications/cancelled");
+        self.page.proven(format_args!("the endpoint saw the call cancelled, {} after that", Millis(took)));
 
-        // another call shows what else was said meanwhile: a last report may have been on its way, no answer
-        self.page.said(Way::Asks, "tools/call look");
-        let look = self.harness.request("tools/call", json!({"name": "look", "arguments": {}})).await?;
+        // the next call shows what else was said: a last report may have been on its way, but no answer
+        let look = self.pass("tools/call", call("look", json!({})), "tools/call look").await?;
         loop {
             match self.harness.next().await? {
                 Message::Progress { token: theirs, .. } if theirs == token => {}
-                Message::Result { id, .. } if id == look => break,
-                other => return Err(unexpected(&other).into()),
+                message => {
+                    self.complete(message, look)?;
+                    break;
+                }
             }
         }
-        self.overhear()?;
-        self.page.said(Way::Tells, lighthouse::VIEW);
+        self.page.said(Way::Back, lighthouse::VIEW);
         self.page.proven("the cancelled call got no answer, and everything else goes on");
         Ok(())
     }
 
     async fn leave(self) -> Result<()> {
-        self.page.said(Way::Asks, "(closes stdin)");
+        self.page.said(Way::Asks, "(closes its end)");
         let closed = Instant::now();
         let status = self.harness.leave().await?;
-        let gone = closed.elapsed();
+        let took = closed.elapsed();
         want(status.success(), || format!("mcp-hasp ended with {status}"))?;
-        want(gone < LEAVE_LIMIT, || format!("mcp-hasp took {} ms to leave", gone.as_millis()))?;
-        // whatever the endpoint turned away was said there by mcp-hasp
+        want(took < LEAVE_LIMIT, || format!("mcp-hasp took {} to leave", Millis(took)))?;
         overhear(self.page, self.endpoint)?;
-        self.page.proven(format_args!(
-            "mcp-hasp left with exit code 0, {:.1} ms later",
-            gone.as_secs_f64() * 1000.0
-        ));
+        self.page.proven(format_args!("mcp-hasp left with exit code 0, {} after that", Millis(took)));
         Ok(())
     }
 
-    /// Sends a request and takes its answer, which has to be the next message.
-    async fn ask(&mut self, method: &str, params: Value) -> Result<Answer> {
+    // === what the steps are made of ===
+
+    /// Sends a request and sees it arrive at the endpoint.
+    async fn pass(&mut self, method: &str, params: Value, label: &str) -> Result<i64> {
         let id = self.harness.request(method, params).await?;
-        self.answer(id).await
+        // what stands in brackets is for the reader
+        let arrives = label.split(" (").next().unwrap_or(label);
+        self.arrival(arrives, label).await?;
+        Ok(id)
     }
 
+    /// Waits until the endpoint has noted this request.
+    async fn arrival(&mut self, arrives: &str, shown: &str) -> Result<()> {
+        loop {
+            let Ok(entry) = timeout(ARRIVAL_LIMIT, self.endpoint.next_note()).await else {
+                let instead = unexpected(&self.harness.next().await?);
+                return Err(format!("{arrives} did not reach the endpoint; {instead}").into());
+            };
+            let entry = entry?;
+            match entry.seen {
+                Seen::Arrived(what) if what == arrives => {
+                    self.page.said_at(entry.at, Way::Through, shown);
+                    return Ok(());
+                }
+                // mcp-hasp may look after its own affairs at any time, but makes no call that nobody asked for
+                Seen::Arrived(what) if !what.starts_with("tools/call") => {
+                    self.page.said_at(entry.at, Way::Reads, what);
+                }
+                Seen::Arrived(what) => return Err(format!("instead of {arrives} came {what}").into()),
+                Seen::Cancelled(what) => return Err(format!("{what} was given up unasked").into()),
+                Seen::Refused(why) => return Err(refused(&why).into()),
+            }
+        }
+    }
+
+    /// The next message, which has to be the complete result of this request.
     async fn answer(&mut self, id: i64) -> Result<Answer> {
         let message = self.harness.next().await?;
-        self.overhear()?;
+        overhear(self.page, self.endpoint)?;
+        self.complete(message, id)
+    }
+
+    fn complete(&self, message: Message, id: i64) -> Result<Answer> {
         let Message::Result { id: theirs, result, line } = message else {
             return Err(unexpected(&message).into());
         };
-        want(theirs == id, || format!("request {id} was answered as request {theirs}"))?;
-        let complete = result["resultType"] == "complete";
+        want(theirs == id, || format!("instead of request {id}, {theirs} was answered: {line}"))?;
+        let kind = result.get("resultType");
         match self.harness.era {
-            Era::Legacy => want(result.get("resultType").is_none(), || format!("a modern result: {line}"))?,
-            Era::Modern => want(complete, || format!("a result that is not complete: {line}"))?,
+            Era::Legacy => want(kind.is_none(), || format!("this result is of the other era: {line}"))?,
+            Era::Modern => {
+                want(kind == Some(&json!("complete")), || format!("this result is not complete: {line}"))?
+            }
         }
         Ok(Answer { result, line })
     }
 
-    fn overhear(&mut self) -> Result<()> {
-        overhear(self.page, self.endpoint)
+    /// The next message, which has to be this step of a watch.
+    async fn report(&mut self, token: &Value, step: usize) -> Result<()> {
+        let message = self.harness.next().await?;
+        self.show_report(&message, token, step)
+    }
+
+    fn show_report(&mut self, message: &Message, token: &Value, step: usize) -> Result<()> {
+        let steps = lighthouse::WATCH.len();
+        let expected = lighthouse::WATCH.get(step - 1).copied().unwrap_or_default();
+        match message {
+            Message::Progress { token: theirs, progress, total, message }
+                if theirs == token
+                    && *progress == json!(step)
+                    && *total == json!(steps)
+                    && message == expected =>
+            {
+                self.page.said(Way::Back, format_args!("  {step}/{steps} {message}"));
+                Ok(())
+            }
+            other => Err(format!("instead of step {step} of the watch: {}", unexpected(other)).into()),
+        }
+    }
+
+    fn show_question(&mut self, form: &str, params: &Value) -> Result<()> {
+        want(*params == lighthouse::question("Albatross"), || {
+            format!("the question was altered on its way: {params}")
+        })?;
+        self.page
+            .said(Way::Back, format_args!("{} ({form})", params["message"].as_str().unwrap_or_default()));
+        Ok(())
     }
 }
 
-/// Tells what reached the endpoint meanwhile. It has to be well formed.
+/// Tells what mcp-hasp asked of the endpoint meanwhile.
 fn overhear(page: &Page, endpoint: &mut Endpoint) -> Result<()> {
-    let mut arrived = Vec::new();
-    let mut first = None;
-    for entry in endpoint.noted() {
-        match entry.seen {
-            Seen::Arrived(what) => {
-                first.get_or_insert(entry.at);
-                arrived.push(what);
-            }
-            Seen::Cancelled(what) => return Err(format!("the endpoint saw {what} cancelled unasked").into()),
-            Seen::Refused(why) => return Err(format!("the endpoint refused a request: {why}").into()),
+    let mut asked: Vec<(Instant, String, usize)> = Vec::new();
+    for Entry { at, seen } in endpoint.noted() {
+        match seen {
+            Seen::Arrived(what) => match asked.last_mut() {
+                Some((_, last, times)) if *last == what => *times += 1,
+                _ => asked.push((at, what, 1)),
+            },
+            Seen::Cancelled(what) => return Err(format!("{what} was given up unasked").into()),
+            Seen::Refused(why) => return Err(refused(&why).into()),
         }
     }
-    if let Some(at) = first {
-        for few in arrived.chunks(3) {
-            page.said_at(at, Way::Forwards, few.join(", "));
-        }
+    for (at, what, times) in asked {
+        let pages = if times > 1 { format!(" ({times} pages)") } else { String::new() };
+        page.said_at(at, Way::Reads, format_args!("{what}{pages}"));
     }
     Ok(())
+}
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({"name": name, "arguments": arguments})
+}
+
+fn watch_call(token: &Value) -> Value {
+    json!({"name": "watch", "arguments": {}, "_meta": {"progressToken": token}})
 }
 
 fn text_of(result: &Value) -> &str {
@@ -357,11 +399,17 @@ fn text_of(result: &Value) -> &str {
 
 fn unexpected(message: &Message) -> String {
     match message {
-        Message::Result { line, .. } => format!("this answer was not expected here: {line}"),
-        Message::Error { id, error } => format!("request {id} was answered with the error {error}"),
-        Message::Progress { token, .. } => format!("progress for {token} was not expected here"),
-        Message::Question { params, .. } => format!("a question was not expected here: {params}"),
+        Message::Result { line, .. } => format!("mcp-hasp said {line}"),
+        Message::Error { id, error } => format!("mcp-hasp answered request {id} with the error {error}"),
+        Message::Progress { token, progress, .. } => {
+            format!("mcp-hasp reported progress {progress} for {token}")
+        }
+        Message::Question { params, .. } => format!("mcp-hasp asked {params}"),
     }
+}
+
+fn refused(why: &str) -> String {
+    format!("the endpoint refused a request: {why}")
 }
 
 /// A check of the story: `wrong` says what there is instead.
@@ -374,5 +422,15 @@ fn at<E: std::fmt::Display>(step: &str) -> impl FnOnce(E) -> Box<dyn std::error:
     move |error| format!("{step}: {error}").into()
 }
 
+/// A duration as people read it.
+struct Millis(Duration);
+
+impl std::fmt::Display for Millis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1} ms", self.0.as_secs_f64() * 1000.0)
+    }
+}
+
+const ARRIVAL_LIMIT: Duration = Duration::from_secs(2);
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
