@@ -24,7 +24,10 @@ pub(crate) async fn mcp_hasp() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .args(["build", "--quiet", "--locked", "--bin", "mcp-hasp", "--profile", profile, "--target-dir"])
+        // together with the example, which is there already: cargo then settles on the features of the
+        // dependencies that it has just built, instead of building all of them a second time
+        .args(["build", "--quiet", "--locked", "--bin", "mcp-hasp", "--example", "demo"])
+        .args(["--profile", profile, "--target-dir"])
         .arg(target_dir)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null())
