@@ -50,12 +50,7 @@ pub enum Failure {
     /// No HTTP client could be built from the trust roots.
     TrustRoots(String),
     /// The endpoint did not let itself be opened.
-    Opening {
-        /// The endpoint.
-        url: EndpointUrl,
-        /// What happened.
-        trouble: Trouble,
-    },
+    Opening(Box<(EndpointUrl, Trouble)>),
     /// The runtime could not be started.
     Runtime(std::io::Error),
 }
@@ -67,10 +62,10 @@ impl Failure {
             Failure::Usage(_) | Failure::NotYet(_) => Exit::Usage,
             Failure::File { .. } => Exit::NoInput,
             Failure::TrustRoots(_) | Failure::Runtime(_) => Exit::Unexpected,
-            Failure::Opening { trouble, .. } => match trouble {
+            Failure::Opening(opening) => match &opening.1 {
                 Trouble::SignInRequired { .. } | Trouble::Forbidden { .. } => Exit::NoPermission,
                 Trouble::Unreachable(_)
-                | Trouble::ConnectionLost { .. }
+                | Trouble::ConnectionLost
                 | Trouble::HttpStatus { .. }
                 | Trouble::Redirect { .. }
                 | Trouble::ContentType { .. }
@@ -101,7 +96,10 @@ impl fmt::Display for Failure {
                 f,
                 "no trusted root certificates could be loaded ({why}); install the system's CA certificates or give --ca-file PEM"
             ),
-            Failure::Opening { url, trouble } => write!(f, "{url}: {trouble}; {}", trouble.advice()),
+            Failure::Opening(opening) => {
+                let (url, trouble) = opening.as_ref();
+                write!(f, "{url}: {trouble}; {}", trouble.advice())
+            }
             Failure::Runtime(error) => write!(f, "the runtime could not be started: {error}; try again"),
         }
     }

@@ -9,7 +9,7 @@ use mcp_hasp::failure::Exit;
 
 #[expect(clippy::disallowed_methods, reason = "here the environment becomes an argument")]
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| end_of_a_panic(panic)));
+    std::panic::set_hook(Box::new(end_of_a_panic));
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return explain(&error),

@@ -30,7 +30,7 @@ pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
     match ending {
         Ok(Ending::HarnessLeft) => Ok(Exit::Done),
         Ok(Ending::Stopped) => Ok(Exit::Interrupted),
-        Err(trouble) => Err(Failure::Opening { url: config.url, trouble }),
+        Err(trouble) => Err(Failure::Opening(Box::new((config.url, trouble)))),
     }
 }
 

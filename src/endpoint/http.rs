@@ -148,10 +148,10 @@ impl Http {
             403 => return Err(Trouble::Forbidden { scope: insufficient_scope(response.headers()) }),
             _ => {}
         }
-        if let Some(encoding) = response.headers().get(CONTENT_ENCODING) {
-            if !encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
-                return Err(Trouble::ContentEncoding(printable(encoding)));
-            }
+        if let Some(encoding) = response.headers().get(CONTENT_ENCODING)
+            && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
+        {
+            return Err(Trouble::ContentEncoding(printable(encoding)));
         }
         let success = (200..300).contains(&status);
         let limit = if success { self.limit } else { self.limit.min(MAX_ERROR_BODY) };

@@ -174,12 +174,12 @@ impl Session {
     fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> Result<HeaderMap, Trouble> {
         let name = method::name_header_source(method).and_then(|key| params.string(key));
         let mut headers = modern_headers(method, name.as_deref());
-        if method == "tools/call" {
-            if let (Some(all), Some(name)) = (self.parameter_headers.get(), name) {
-                all.mirror(&name, params.get("arguments"), |header, value| {
-                    headers.append(header.clone(), super::header::mirrored(value));
-                });
-            }
+        if method == "tools/call"
+            && let (Some(all), Some(name)) = (self.parameter_headers.get(), name)
+        {
+            all.mirror(&name, params.get("arguments"), |header, value| {
+                headers.append(header.clone(), super::header::mirrored(value));
+            });
         }
         Ok(headers)
     }

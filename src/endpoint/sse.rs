@@ -121,15 +121,11 @@ impl Reader {
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
             // An id with a NUL is ignored (WHATWG HTML §9.2.6); one that cannot be a header value would be of no use.
-            b"id" => {
-                if value.len() <= 1024 && !value.contains(&0) {
-                    self.last_id = std::str::from_utf8(value).ok().map(str::to_owned);
-                }
+            b"id" if value.len() <= 1024 && !value.contains(&0) => {
+                self.last_id = std::str::from_utf8(value).ok().map(str::to_owned);
             }
-            b"retry" => {
-                if !value.is_empty() && value.iter().all(u8::is_ascii_digit) {
-                    self.retry = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
-                }
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                self.retry = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
             }
             _ => {}
         }
