@@ -12,5 +12,6 @@
 )]
 
 mod faults;
+mod lossless;
 mod self_tests;
 mod support;

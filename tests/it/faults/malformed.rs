@@ -117,7 +117,7 @@ async fn unknown_kinds_are_refused(harness_era: Era) {
         r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":1,"content":[]}}"#,
         r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":["complete"],"content":[]}}"#,
     ];
-    let reasons = ["malformed_answer", "protocol_violation"];
+    let reasons = ["malformed_answer", "protocol_violation", "unknown_result_type"];
     bodies_are_refused((harness_era, Era::Modern), &reasons, BODIES).await;
 }
 

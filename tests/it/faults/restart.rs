@@ -5,9 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use super::{Scene, faulty};
 use crate::support::{Endpoint, Era, Harness, Reply, four_eras};
-use tokio::sync::Notify;
 
 async fn works(harness: &mut Harness) {
     let answer = harness.call("echo", r#"{"text":"back"}"#).await;
@@ -94,12 +92,71 @@ four_eras!(calls_at_once_after_a_forgotten_session_all_work, |harness_era, endpo
 #[tokio::test]
 async fn a_session_that_is_lost_for_ever_is_an_error_and_no_loop() {
     for harness_era in [Era::Modern, Era::Legacy] {
-        let gate = Arc::new(Notify::new());
-        let builder = faulty(Era::Legacy, &gate, |_| Reply::full(404, "text/plain", "no session")).sessions();
-        let mut scene = Scene::on(harness_era, builder, gate, &[]).await;
-        scene.fails(&["session_lost"], "{}").await;
-        assert!(scene.broken_calls() <= 2, "{} calls", scene.broken_calls());
-        assert!(scene.endpoint.requests_of("initialize").len() <= 3);
+        let endpoint = Endpoint::legacy().sessions().start().await;
+        let mut harness = Harness::start(&endpoint.url(), &[]);
+        harness.open(harness_era, "{}").await.result();
+        endpoint.set("tools/call", |_| Reply::full(404, "text/plain", "no session"));
+        let answer = harness.call("echo", r#"{"text":"x"}"#).await;
+        assert_eq!(answer.error()["data"]["reason"], "session_lost", "{}", answer.text());
+        let (calls, openings) = (endpoint.requests_of("tools/call"), endpoint.requests_of("initialize"));
+        assert!(calls.len() <= 2, "{} calls", calls.len());
+        assert!(openings.len() <= 3, "{} openings", openings.len());
+        endpoint.set("tools/call", |_| Reply::text("back"));
+        works(&mut harness).await;
+        // this endpoint says 404 and forgets nothing, so that it misses its session id at each new opening
+        let violations = endpoint.take_violations();
+        assert!(violations.iter().all(|text| text.contains("server/discover")), "{violations:?}");
+    }
+}
+
+/// A call of a session that is lost may still be in flight when the next session begins.
+async fn a_lost_session_with_a_call_in_flight(harness_era: Era) -> (Endpoint, Harness, u64) {
+    let endpoint = Endpoint::legacy().sessions().start().await;
+    let mut harness = Harness::start(&endpoint.url(), &[]);
+    harness.open(harness_era, "{}").await.result();
+    let sleeper = harness.start_call("sleep", "{}").await;
+    endpoint.arrived("tools/call", 0).await;
+    endpoint.forget_session();
+    works(&mut harness).await;
+    (endpoint, harness, sleeper)
+}
+
+#[tokio::test]
+async fn an_id_in_flight_is_not_used_again_in_the_next_session() {
+    for harness_era in [Era::Modern, Era::Legacy] {
+        let (endpoint, mut harness, sleeper) = a_lost_session_with_a_call_in_flight(harness_era).await;
+        // as many as were asked before, and more
+        for _ in 0..20 {
+            works(&mut harness).await;
+        }
+        endpoint.wake();
+        harness.answer(sleeper).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_of_a_lost_session_cancels_nothing_in_the_next_one() {
+    for harness_era in [Era::Modern, Era::Legacy] {
+        let (endpoint, mut harness, sleeper) = a_lost_session_with_a_call_in_flight(harness_era).await;
+        let mut others = Vec::new();
+        for _ in 0..20 {
+            others.push(harness.start_call("ask", "{}").await);
+            others.push(harness.start_call("sleep", "{}").await);
+        }
+        endpoint.wait_for(|all| all.iter().filter(|one| one.subject() == "sleep").count() == 21).await;
+        harness.cancel(sleeper).await;
+        works(&mut harness).await;
+        let first = endpoint.requests().into_iter().find(|one| one.subject() == "sleep").unwrap();
+        let session = first.header("mcp-session-id").map(str::to_owned);
+        for cancel in endpoint.requests_of("notifications/cancelled") {
+            let of_the_lost_session = cancel.header("mcp-session-id") == session.as_deref();
+            let same_id = endpoint.requests().into_iter().any(|one| {
+                one.is_request()
+                    && one.json["id"] == cancel.json["params"]["requestId"]
+                    && one.header("mcp-session-id") == cancel.header("mcp-session-id")
+            });
+            assert!(of_the_lost_session || !same_id, "another call was cancelled");
+        }
     }
 }
 
