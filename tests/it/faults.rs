@@ -155,3 +155,11 @@ async fn bodies_are_refused(
     assert_eq!(scene.broken_calls(), 2 * bodies.len(), "each tools/call must be sent once");
     scene.unaffected().await;
 }
+
+/// The most memory that the program ever had.
+#[cfg(target_os = "linux")]
+pub(crate) fn peak_kilobytes(harness: &Harness) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", harness.pid())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}

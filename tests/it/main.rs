@@ -12,6 +12,7 @@
 )]
 
 mod faults;
+mod life;
 mod lossless;
 mod self_tests;
 mod support;

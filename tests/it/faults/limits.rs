@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{Scene, faulty};
-use crate::support::{Era, Harness, Recorded, Reply, Script, four_eras, result_text};
+use super::{Scene, faulty, peak_kilobytes};
+use crate::support::{Era, Recorded, Reply, Script, four_eras, result_text};
 
 const LIMIT: usize = 65_536;
 const ARGS: [&str; 2] = ["--max-message-bytes", "65536"];
@@ -161,16 +161,8 @@ async fn a_line_without_end_does_not_fill_the_memory() {
     let answer = scene.harness.answer_or_null("\"huge\"").await;
     assert_eq!(answer.error()["code"], -32600);
     let peak = peak_kilobytes(&scene.harness);
-    assert!(peak < 60_000, "{peak} kB");
+    assert!(peak < 30_000, "{peak} kB");
     scene.unaffected().await;
-}
-
-/// The most memory that the program ever had.
-#[cfg(target_os = "linux")]
-pub(crate) fn peak_kilobytes(harness: &Harness) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", harness.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 four_eras!(a_limit_that_nothing_was_said_about_lets_large_answers_pass, |harness_era, endpoint_era| async {

@@ -174,6 +174,11 @@ impl Harness {
         self.write(&[line, b"\n"].concat()).await;
     }
 
+    /// Sends bytes as they are, without a line end.
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        self.write(bytes).await;
+    }
+
     async fn write(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is closed");
         let sending = async {
@@ -348,6 +353,16 @@ impl Harness {
         }
         self.check();
         (status.unwrap().code().unwrap_or(-1), took)
+    }
+
+    /// The same, while nobody reads what is left in stdout.
+    pub async fn wait_exit_unread(&mut self) -> (i32, Duration) {
+        let from = Instant::now();
+        let Ok(status) = timeout(LIMIT, self.child.wait()).await else {
+            self.fail("the program does not end");
+        };
+        self.reading.abort();
+        (status.unwrap().code().unwrap_or(-1), from.elapsed())
     }
 
     /// Stderr so far; whole after `wait_exit`.
