@@ -97,10 +97,10 @@ four_eras!(a_call_in_flight_when_stdin_ends_may_still_finish, |harness_era, endp
 four_eras!(many_calls_in_flight_do_not_delay_leaving, |harness_era, endpoint_era| async {
     let (endpoint, mut harness) = in_phase(Phase::Idle, harness_era, endpoint_era, |launch| launch).await;
     subscribe(&mut harness, harness_era).await;
-    for _ in 0..100 {
+    for _ in 0..20 {
         harness.start_call("sleep", "{}").await;
     }
-    endpoint.arrived("tools/call", 100).await;
+    endpoint.arrived("tools/call", 20).await;
     harness.close_stdin();
     let (code, took) = harness.wait_exit().await;
     assert_eq!(code, 0);
@@ -127,6 +127,23 @@ async fn an_endpoint_that_hangs_does_not_delay_leaving() {
         let (code, took) = harness.wait_exit().await;
         assert_eq!(code, 0);
         assert!(took < SOON, "{took:?}");
+    }
+}
+
+/// A cancellation that gets no answer must not eat the time in which the session is given up.
+#[tokio::test]
+async fn a_session_is_given_up_although_a_cancellation_hangs() {
+    use crate::support::Reply;
+    for harness_era in [Era::Modern, Era::Legacy] {
+        let endpoint =
+            Endpoint::legacy().sessions().on("notifications/cancelled", |_| Reply::hang()).start().await;
+        let mut harness = Harness::start(&endpoint.url(), &[]);
+        harness.open(harness_era, "{}").await.result();
+        harness.start_call("sleep", "{}").await;
+        endpoint.arrived("tools/call", 0).await;
+        harness.close_stdin();
+        assert_eq!(harness.wait_exit().await.0, 0);
+        assert_eq!(endpoint.requests_of("DELETE").len(), 1, "the session is not given up");
     }
 }
 
