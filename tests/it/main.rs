@@ -11,8 +11,10 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod cli;
 mod faults;
 mod life;
 mod lossless;
 mod self_tests;
 mod support;
+mod tls;

@@ -140,8 +140,13 @@ impl EndpointBuilder {
     }
 
     /// Speaks TLS, with a certificate for loopback from a private authority (see `Endpoint::ca_file`).
-    pub fn tls(mut self) -> Self {
-        self.tls = Some(Tls::new());
+    pub fn tls(self) -> Self {
+        self.tls_for(&["localhost", "127.0.0.1"])
+    }
+
+    /// Speaks TLS, with a certificate for those names.
+    pub fn tls_for(mut self, names: &[&str]) -> Self {
+        self.tls = Some(Tls::new(names));
         self
     }
 
