@@ -9,6 +9,7 @@ mod rounds;
 pub mod route;
 pub mod subscriptions;
 pub mod unsolicited;
+mod url_elicitation;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -398,8 +399,12 @@ impl Relay {
         self.tasks.close();
         let _ = tokio::time::timeout(FLUSHING, self.tasks.wait()).await;
         let phase = self.phase.borrow().clone();
-        if let Phase::Ready(open) = phase {
-            open.session.close(CLOSING).await;
+        match phase {
+            Phase::Ready(open) => open.session.close(CLOSING).await,
+            // It may have given us a session before it was read whole.
+            Phase::Opening | Phase::Failed(_) => {
+                drop(tokio::time::timeout(CLOSING, self.http.give_up_session()).await)
+            }
         }
     }
 }
