@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 use super::{AWAKE, Scene, fault, faulty};
-use crate::support::{Endpoint, Era, Harness, Recorded, Reply, Script, four_eras, result_text};
+use crate::support::{Endpoint, Era, Harness, Recorded, Reply, Script, event_text, four_eras, result_text};
 
 const DONE: &str = r#"{"resultType":"complete","content":[{"type":"text","text":"done"}]}"#;
 const LATER: &str = r#"{"resultType":"complete","content":[{"type":"text","text":"later"}]}"#;
@@ -193,4 +193,32 @@ four_eras!(every_call_of_many_on_broken_streams_gets_its_one_error, |harness_era
         assert_eq!(harness.answer(id).await.is_error(), n % 4 != 3, "call {n}");
     }
     assert_eq!(endpoint.requests_of("tools/call").len(), 40);
+});
+
+four_eras!(a_stream_without_end_holds_up_nobody, |harness_era, endpoint_era| async {
+    let endless = |request: &Recorded| {
+        let piece = match request.param("arguments")["of"].as_str().unwrap() {
+            "comments" => ": x\n\n".to_owned(),
+            "empty events" => "data:\n\n".to_owned(),
+            "other events" => "event: ping\ndata: {}\n\n".to_owned(),
+            "empty lines" => "\n".to_owned(),
+            _ => event_text(
+                r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"?","progress":1}}"#,
+            ),
+        };
+        Reply::endless("text/event-stream", piece.repeat(20_000 / piece.len()))
+    };
+    let mut scene = Scene::open(harness_era, endpoint_era, &[], endless).await;
+    for (n, of) in ["comments", "empty events", "other events", "empty lines", "progress"].iter().enumerate()
+    {
+        let id = scene.harness.start_call("broken", &format!(r#"{{"of":"{of}"}}"#)).await;
+        let order = scene.endpoint.arrived("tools/call", 1 + 4 * n).await.order;
+        for _ in 0..3 {
+            let answer = scene.harness.call("echo", r#"{"text":"quick"}"#).await;
+            assert_eq!(answer.result()["content"][0]["text"], "quick", "beside endless {of}");
+        }
+        scene.harness.cancel(id).await;
+        scene.endpoint.client_closed(order).await;
+    }
+    scene.unaffected().await;
 });

@@ -188,14 +188,15 @@ four_eras!(a_harness_that_does_not_read_for_a_while_stalls_nothing_else, |harnes
     for (n, id) in echoes {
         assert_eq!(harness.answer(id).await.result()["content"][0]["text"], n.to_string());
     }
-    harness.answer(flooding).await.result();
+    harness.answer_within(&flooding.to_string(), Duration::from_secs(60)).await.result();
     let steps: Vec<u64> =
         harness.notifications().iter().filter_map(|one| one["params"]["progress"].as_u64()).collect();
     assert!(steps.is_sorted(), "progress comes in order");
     #[cfg(target_os = "linux")]
     {
         let more = crate::faults::peak_kilobytes(&harness) - before;
-        assert!(more < 8000, "{more} kB more for a harness that did not read");
+        // an allocator takes memory in pieces of some megabytes; to hold it all would take 20 and more
+        assert!(more < 14_000, "{more} kB more for a harness that did not read");
     }
 });
 

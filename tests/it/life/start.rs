@@ -202,8 +202,8 @@ async fn a_ping_is_answered_while_the_endpoint_does_not_answer() {
 #[tokio::test]
 async fn the_first_message_is_answered_within_20_seconds_whatever_happens() {
     const LIMIT: Duration = Duration::from_secs(20);
-    async fn answered(endpoint: Endpoint, era: Era) {
-        let mut harness = Harness::start(&endpoint.url(), &[]);
+    async fn answered(url: String, era: Era) {
+        let mut harness = Harness::start(&url, &[]);
         let id = match era {
             Era::Modern => {
                 harness.speak_modern("{}");
@@ -227,9 +227,55 @@ async fn the_first_message_is_answered_within_20_seconds_whatever_happens() {
         .start()
         .await;
     tokio::join!(
-        answered(modern, Era::Modern),
-        answered(legacy, Era::Legacy),
-        answered(list, Era::Legacy),
-        answered(patient, Era::Modern),
+        answered(modern.url(), Era::Modern),
+        answered(legacy.url(), Era::Legacy),
+        answered(list.url(), Era::Legacy),
+        answered(patient.url(), Era::Modern),
+    );
+}
+
+/// A port that writes to everybody, once and then for ever, and reads nothing.
+async fn a_port_that_says(once: &'static str, for_ever: &'static str) -> String {
+    use tokio::io::AsyncWriteExt as _;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let _ = stream.write_all(once.as_bytes()).await;
+                while !for_ever.is_empty() && stream.write_all(for_ever.as_bytes()).await.is_ok() {}
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_port_that_does_not_speak_http_ends_the_start_with_69() {
+    let start = async |once, for_ever| {
+        let url = a_port_that_says(once, for_ever).await;
+        let mut harness = Harness::start(&url, &["--quiet"]);
+        let answer = harness.open(Era::Legacy, "{}").await;
+        assert!(answer.is_error(), "{}", answer.text());
+        let stderr = ends(&mut harness, 69).await;
+        assert!(stderr.contains(&url), "{stderr}");
+    };
+    let head = "HTTP/1.1 200 OK\r\n";
+    tokio::join!(
+        start("", ""),
+        start("SSH-2.0-OpenSSH_9.9\r\n", ""),
+        start("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: x\r\n\r\n{}", ""),
+        start(head, ""),
+        start("", "a"),
+        start("", "\0\u{1}\u{2}"),
+        // heads without end
+        start(
+            head,
+            "X-A: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"
+        ),
+        start(
+            "HTTP/1.1 200 OK\r\nX-A: ",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        ),
     );
 }
