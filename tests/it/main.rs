@@ -11,5 +11,6 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod layers;
 mod self_tests;
 mod support;
