@@ -223,18 +223,7 @@ impl Relay {
     async fn take_line(self: &Arc<Self>, line: Line) {
         let bytes = match line {
             Line::Text(bytes) => bytes,
-            Line::TooLong => {
-                let message = format!(
-                    "the message is larger than the limit of {} bytes (--max-message-bytes)",
-                    self.limits.message_bytes
-                );
-                return self
-                    .refuse(
-                        None,
-                        refusal::error(INVALID_REQUEST, &message, Some(r#"{"reason":"too_large"}"#)),
-                    )
-                    .await;
-            }
+            Line::TooLong(id) => return self.refuse_too_long(id.as_deref()).await,
         };
         let batch = self.legacy().is_some_and(|session| session.takes_batches()).then(|| bytes.clone());
         match (parse(bytes), batch) {
@@ -259,6 +248,15 @@ impl Relay {
                 Err(wrong) => self.refuse_malformed(wrong).await,
             }
         }
+    }
+
+    async fn refuse_too_long(&self, id: Option<&str>) {
+        if id.is_some_and(|id| self.questions.unusable(id)) {
+            return;
+        }
+        let limit = self.limits.message_bytes;
+        let message = format!("the message is larger than the limit of {limit} bytes (--max-message-bytes)");
+        self.refuse(id, refusal::error(INVALID_REQUEST, &message, Some(r#"{"reason":"too_large"}"#))).await;
     }
 
     async fn refuse_malformed(&self, wrong: Malformed) {
