@@ -11,5 +11,8 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod eras;
+mod opened;
+mod openings;
 mod self_tests;
 mod support;
