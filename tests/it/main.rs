@@ -12,7 +12,11 @@
 )]
 
 mod eras;
+mod headers;
 mod opened;
 mod openings;
+mod probe;
 mod self_tests;
+mod sessions;
+mod streams;
 mod support;
