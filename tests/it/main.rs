@@ -11,8 +11,11 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod calls;
 mod eras;
+mod forward;
 mod headers;
+mod logging;
 mod opened;
 mod openings;
 mod probe;
@@ -20,3 +23,4 @@ mod self_tests;
 mod sessions;
 mod streams;
 mod support;
+mod translation;
