@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Endpoint, EndpointBuilder, Era, Harness, Recorded, Reply, Script};
+use crate::{
+    opened::{cacheable, complete},
+    support::{Answer, Endpoint, EndpointBuilder, Era, Harness, Recorded, Reply, Script},
+};
 
 /// A question: its method and its params.
 pub type Question = (&'static str, &'static str);
@@ -39,7 +42,7 @@ pub fn asking_by(era: Era, method: &str, questions: &[Question]) -> EndpointBuil
     })
 }
 
-fn told(call: &Recorded, answers: &[Value]) -> String {
+fn told(era: Era, call: &Recorded, answers: &[Value]) -> String {
     let told = json!({ "who": call.param("arguments")["who"], "answers": answers }).to_string();
     let told = Value::from(told);
     let members = match call.method() {
@@ -47,16 +50,17 @@ fn told(call: &Recorded, answers: &[Value]) -> String {
             format!(r#""messages":[{{"role":"user","content":{{"type":"text","text":{told}}}}}]"#)
         }
         "resources/read" => {
-            format!(r#""contents":[{{"uri":"memo://one","text":{told}}}],"ttlMs":0,"cacheScope":"private""#)
+            let contents = format!(r#""contents":[{{"uri":"memo://one","text":{told}}}]"#);
+            return cacheable(era, &contents);
         }
         _ => format!(r#""content":[{{"type":"text","text":{told}}}]"#),
     };
-    format!(r#"{{"resultType":"complete",{members}}}"#)
+    complete(era, &members)
 }
 
 fn ask_by_request(call: Recorded, questions: Arc<[Question]>, answers: Vec<Value>) -> Script {
     let Some((method, params)) = questions.get(answers.len()) else {
-        return Script::new().result(told(&call, &answers));
+        return Script::new().result(told(Era::Legacy, &call, &answers));
     };
     let id = Value::from(format!("q{}-{}", answers.len(), call.json["id"])).to_string();
     Script::new().request(&id, method, params).posted(&id, move |response| {
@@ -76,7 +80,7 @@ fn ask_by_result(call: &Recorded, questions: &[Question]) -> Reply {
         answers.push(responses[&format!("q{}", answers.len())].clone());
     }
     let Some((method, params)) = questions.get(answers.len()) else {
-        return Reply::result(told(call, &answers));
+        return Reply::result(told(Era::Modern, call, &answers));
     };
     let key = format!("q{}", answers.len());
     let state = Value::from(Value::from(answers).to_string());

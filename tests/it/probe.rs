@@ -132,7 +132,7 @@ async fn what_is_neither_a_modern_nor_a_legacy_sign_ends_the_start_without_initi
     ];
     for (what, answer, expected) in answers {
         let endpoint = Endpoint::modern().on("server/discover", answer).allow_unknown().start().await;
-        let mut harness = Harness::start(&endpoint.url(), &[]);
+        let mut harness = Harness::start(&endpoint.url(), &["--quiet"]);
         let (code, _) = harness.wait_exit().await;
         assert_eq!(code, expected, "{what}: {}", harness.stderr_text());
         assert!(endpoint.requests_of("initialize").is_empty(), "{what}");
