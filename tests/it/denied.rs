@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     asking::{Asker, CANCEL, FORM, Question, asking, told_by},
     opened::{FORMS, declared, opened, opened_with},
-    support::{Era, four_eras},
+    support::{Endpoint, Era, Harness, four_eras},
 };
 
 const SAMPLE: Question = (
@@ -112,4 +112,30 @@ async fn a_legacy_endpoint_that_pings_during_a_call_is_answered() {
         let (mut harness, _endpoint) = opened(harness_era, endpoint).await;
         assert_eq!(told_by(&harness.call("ask", "{}").await)["answers"], json!([{}]));
     }
+}
+
+const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+
+/// A round trip through the endpoint: what was sent before it has arrived.
+async fn round_trip(harness: &mut Harness) {
+    assert!(!harness.ask("resources/read", r#"{"uri":"memo://one"}"#).await.is_error());
+}
+
+#[tokio::test]
+async fn a_change_of_the_roots_is_told_to_a_legacy_endpoint_that_may_know_them() {
+    let endpoint = Endpoint::legacy();
+    let (mut harness, endpoint) = opened_with(Era::Legacy, endpoint, ALL, &["--allow-roots"]).await;
+    round_trip(&mut harness).await;
+    let initialize = endpoint.arrived("initialize", 0).await;
+    assert_eq!(initialize.param("capabilities")["roots"], json!({"listChanged":true}), "so it is promised");
+    harness.notify(ROOTS_CHANGED, "{}").await;
+    endpoint.arrived(ROOTS_CHANGED, 0).await;
+}
+
+#[tokio::test]
+async fn a_change_of_the_roots_is_kept_from_an_endpoint_that_may_not_know_them() {
+    let (mut harness, endpoint) = opened_with(Era::Legacy, Endpoint::legacy(), ALL, &[]).await;
+    harness.notify(ROOTS_CHANGED, "{}").await;
+    round_trip(&mut harness).await;
+    assert!(endpoint.requests_of(ROOTS_CHANGED).is_empty());
 }

@@ -268,3 +268,32 @@ async fn a_list_whose_cursor_comes_back_has_no_end_and_is_not_served() {
         assert!(endpoint.requests_of("tools/list").len() <= 4);
     }
 }
+
+#[tokio::test]
+async fn a_name_that_two_pages_share_is_not_served_and_named() {
+    for endpoint_era in BOTH {
+        let pages = ["one", "same", "same"]
+            .map(|name| format!(r#"[{{"name":"{name}","inputSchema":{{"type":"object"}}}}]"#));
+        let endpoint = Endpoint::era(endpoint_era).tool_pages(pages.to_vec()).start().await;
+        let mut harness = Harness::start(&endpoint.url(), &[]);
+        if endpoint_era == Era::Legacy {
+            assert!(harness.initialize(LEGACY, "{}").await.is_error());
+        }
+        assert_eq!(harness.wait_exit().await.0, 69, "{}", harness.stderr_text());
+        assert!(harness.stderr_text().contains("same"), "{}", harness.stderr_text());
+    }
+}
+
+#[tokio::test]
+async fn a_modern_endpoint_is_sent_no_notifications() {
+    for harness_era in BOTH {
+        let (mut harness, endpoint) = opened(harness_era, Endpoint::modern()).await;
+        for method in
+            ["notifications/roots/list_changed", "notifications/progress", "notifications/unheard_of"]
+        {
+            harness.notify(method, r#"{"progressToken":1,"progress":1}"#).await;
+        }
+        assert_eq!(text(&harness.call("echo", r#"{"text":"hi"}"#).await), "hi");
+        assert!(endpoint.requests().iter().all(|request| !request.is_notification()));
+    }
+}

@@ -1,13 +1,16 @@
 //! The endpoint asks the user, whatever the two eras are.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::{
     asking::{
         ACCEPT, Asker, CANCEL, DECLINE, FORM, Question, SECOND_FORM, as_asked, asking, asking_by, told_by,
     },
-    opened::{FORMS, declared, opened, opened_with},
-    support::{Endpoint, Era, Harness, Reply, four_eras},
+    opened::{BOTH, FORMS, declared, opened, opened_with, text},
+    support::{Endpoint, EndpointBuilder, Era, Harness, Reply, Script, four_eras},
 };
 
 const URL: Question = (
@@ -137,7 +140,7 @@ four_eras!(a_harness_with_forms_alone_is_not_sent_to_a_url, |harness_era, endpoi
 #[tokio::test]
 async fn a_harness_of_an_older_revision_is_never_offered_for_urls() {
     for (endpoint_era, version) in
-        crate::opened::BOTH.into_iter().flat_map(|era| ["2025-06-18", "2025-03-26"].map(|v| (era, v)))
+        BOTH.into_iter().flat_map(|era| ["2025-06-18", "2025-03-26"].map(|v| (era, v)))
     {
         let endpoint = Endpoint::era(endpoint_era).start().await;
         let mut harness = Harness::start(&endpoint.url(), &[]);
@@ -190,7 +193,7 @@ async fn an_error_that_wants_a_url_opened_passes_to_a_legacy_harness() {
 
 #[tokio::test]
 async fn a_legacy_harness_that_answers_with_an_error_has_cancelled() {
-    for endpoint_era in crate::opened::BOTH {
+    for endpoint_era in BOTH {
         let (mut harness, _endpoint) =
             opened_with(Era::Legacy, asking(endpoint_era, &[FORM]), FORMS, &[]).await;
         let ask = Asker::tool(Era::Legacy);
@@ -203,7 +206,7 @@ async fn a_legacy_harness_that_answers_with_an_error_has_cancelled() {
 
 #[tokio::test]
 async fn a_legacy_harness_is_asked_nothing_before_it_is_initialized() {
-    for endpoint_era in crate::opened::BOTH {
+    for endpoint_era in BOTH {
         let endpoint = asking(endpoint_era, &[FORM]).start().await;
         let mut harness = Harness::start(&endpoint.url(), &[]);
         let params = format!(
@@ -227,3 +230,83 @@ four_eras!(a_call_that_asks_nothing_is_not_changed_by_the_capability, |harness_e
     let (mut harness, _endpoint) = opened(harness_era, asking(endpoint_era, &[])).await;
     assert_eq!(told_by(&harness.call("ask", "{}").await)["answers"], json!([]));
 });
+
+#[tokio::test]
+async fn a_harness_that_initializes_with_more_than_its_probe_said_is_asked() {
+    for endpoint_era in BOTH {
+        let endpoint = asking(endpoint_era, &[FORM]).start().await;
+        let mut harness = Harness::start(&endpoint.url(), &[]);
+        harness.discover("{}").await;
+        harness.initialize("2025-11-25", FORMS).await;
+        let (questions, answer) = Asker::tool(Era::Legacy).converse(&mut harness, &[ACCEPT]).await;
+        assert_eq!(questions, [as_asked(FORM)]);
+        assert_eq!(told_by(&answer)["answers"], json!([value(ACCEPT)]));
+    }
+}
+
+/// A legacy endpoint that asks, waits for the gate, does that, and answers without having been told anything.
+fn changing_its_mind(gate: &Arc<Notify>, then: fn(Script) -> Script) -> EndpointBuilder {
+    let gate = gate.clone();
+    Endpoint::legacy().on("tools/call", move |_| {
+        let script = Script::new().request(r#""q""#, FORM.0, FORM.1).wait(&gate);
+        Reply::sse(then(script).result(r#"{"content":[{"type":"text","text":"never mind"}]}"#))
+    })
+}
+
+#[tokio::test]
+async fn a_question_that_the_endpoint_takes_back_is_taken_back_from_the_harness() {
+    let gate = Arc::new(Notify::new());
+    let endpoint = changing_its_mind(&gate, |script| {
+        script.notification("notifications/cancelled", r#"{"requestId":"q","reason":"timed out"}"#)
+    });
+    let (mut harness, _endpoint) = opened_with(Era::Legacy, endpoint, FORMS, &[]).await;
+    let ask = Asker::tool(Era::Legacy);
+    let id = ask.start(&mut harness).await;
+    let asked = ask.question(&mut harness, id).await;
+    gate.notify_one();
+    let withdrawn = harness.next_notification("notifications/cancelled").await;
+    assert_eq!(withdrawn["params"]["requestId"].to_string(), asked.request_id());
+    assert_eq!(text(&harness.answer(id).await), "never mind");
+}
+
+#[tokio::test]
+async fn progress_goes_on_while_a_person_is_asked() {
+    let gate = Arc::new(Notify::new());
+    let endpoint = changing_its_mind(&gate, |script| {
+        script.notification("notifications/progress", r#"{"progressToken":"p","progress":1}"#).hang()
+    });
+    let (mut harness, _endpoint) = opened_with(Era::Legacy, endpoint, FORMS, &[]).await;
+    let call = r#"{"name":"ask","arguments":{},"_meta":{"progressToken":"p"}}"#;
+    let id = harness.request("tools/call", call).await;
+    Asker::tool(Era::Legacy).question(&mut harness, id).await;
+    gate.notify_one();
+    assert_eq!(harness.next_notification("notifications/progress").await["params"]["progress"], 1);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_answers_without_waiting_for_the_user_is_not_held_up() {
+    let gate = Arc::new(Notify::new());
+    let (mut harness, _endpoint) =
+        opened_with(Era::Legacy, changing_its_mind(&gate, |script| script), FORMS, &[]).await;
+    let ask = Asker::tool(Era::Legacy);
+    let id = ask.start(&mut harness).await;
+    ask.question(&mut harness, id).await;
+    gate.notify_one();
+    assert_eq!(text(&harness.answer(id).await), "never mind");
+}
+
+#[tokio::test]
+async fn what_became_of_a_url_is_told_to_a_legacy_harness_alone() {
+    let complete = "notifications/elicitation/complete";
+    for harness_era in BOTH {
+        let endpoint = Endpoint::legacy().on("tools/call", move |_| {
+            let script = Script::new().notification(complete, r#"{"elicitationId":"e-1"}"#);
+            Reply::sse(script.result(r#"{"content":[]}"#))
+        });
+        let (mut harness, _endpoint) = opened_with(harness_era, endpoint, URLS, &[]).await;
+        assert!(!harness.call("ask", "{}").await.is_error());
+        let told: Vec<_> =
+            harness.notifications().into_iter().filter(|line| line["method"] == complete).collect();
+        assert_eq!(told.len(), usize::from(harness_era == Era::Legacy), "{:?}", harness.lines());
+    }
+}

@@ -151,3 +151,21 @@ async fn a_legacy_session_is_declared_anew_with_what_the_harness_can_do() {
     let declared = endpoint.arrived("initialize", 1).await;
     assert_eq!(*declared.param("capabilities"), json!({"elicitation":{"form":{}}}));
 }
+
+#[tokio::test]
+async fn a_session_that_is_replaced_is_given_up_too() {
+    let endpoint = Endpoint::legacy().sessions().start().await;
+    let mut harness = Harness::start(&endpoint.url(), &[]);
+    harness.discover("{}").await;
+    // more than the probe said: a legacy endpoint can only be told in a new session
+    harness.initialize("2025-11-25", FORMS).await;
+    assert_eq!(echo(&mut harness).await, "hi");
+    leave(&mut harness).await;
+    assert_eq!(endpoint.requests_of("initialize").len(), 2);
+    let given_up = endpoint.requests_of("DELETE");
+    let mut given_up: Vec<_> = given_up.iter().map(session_of).collect();
+    given_up.sort_unstable();
+    assert_eq!(given_up, [Some("session-0"), Some("session-1")]);
+    // the fake has one session at a time, and misses the first one's id where it is in use no more
+    endpoint.take_violations();
+}
