@@ -29,6 +29,15 @@ const NOTICES: usize = 256;
 /// Events of a legacy endpoint that belong to no request and may wait to be looked at.
 const UNSOLICITED: usize = 64;
 
+/// What arrives without a request.
+#[derive(Debug)]
+pub enum Unsolicited {
+    /// A notification, or a request of a legacy endpoint.
+    Message(Message),
+    /// The endpoint no longer knows the session, though nobody asked it anything.
+    SessionLost,
+}
+
 /// An open relation to the endpoint.
 #[derive(Debug)]
 pub struct Session {
@@ -38,7 +47,7 @@ pub struct Session {
     declared: Client,
     next_id: AtomicU64,
     notices: mpsc::Sender<String>,
-    unsolicited: mpsc::Sender<Message>,
+    unsolicited: mpsc::Sender<Unsolicited>,
     pub(super) watches: Watches,
     /// Calls of a legacy endpoint that wait for an answer of the user.
     pub parking: Parking,
@@ -55,7 +64,7 @@ impl Session {
         era: Era,
         declared: Client,
         report: Report,
-    ) -> (Arc<Self>, mpsc::Receiver<Message>) {
+    ) -> (Arc<Self>, mpsc::Receiver<Unsolicited>) {
         let (notices, outbox) = mpsc::channel(NOTICES);
         let (unsolicited, inbox) = mpsc::channel(UNSOLICITED);
         let session = Arc::new(Session {
@@ -140,38 +149,37 @@ impl Session {
     /// Nothing usable came back, not even the head of an answer.
     pub async fn send(self: &Arc<Self>, cleared: Cleared<'_>) -> Result<Exchange, Trouble> {
         let request = cleared.request();
-        let params = request.params_object();
+        let params = request.params();
         // Core tasks are not offered (SEP-1686 is a harness's business with nobody here to keep its promise).
-        let mut without = vec!["task"];
-        if self.era == Era::Legacy {
-            without.extend(["inputResponses", "requestState"]);
-        }
+        let without: &[&str] = match self.era {
+            Era::Modern => &["task"],
+            Era::Legacy => &["task", "inputResponses", "requestState"],
+        };
         let own_token;
         let progress_token = match &request.progress_token {
             Some(token) => Some(token.as_str()),
             // Some endpoints keep a long call alive only where somebody listens to its progress.
-            None if request.method == "tools/call" => {
+            None if request.method() == "tools/call" => {
                 own_token = format!("\"mcp-hasp:{}\"", self.next_id());
                 Some(own_token.as_str())
             }
             None => None,
         };
-        let capabilities = request.client.to_json();
         let stamp = Stamp {
             era: self.era,
-            capabilities: &capabilities,
+            capabilities: request.client.json(),
             log_level: request.log_level.as_deref(),
             progress_token,
         };
-        let stamped = meta::stamp_params(&params, &without, &stamp);
+        let stamped = meta::stamp_params(&params, &request.meta(), without, &stamp);
         let headers = match self.era {
             Era::Legacy => self.version_header(),
-            Era::Modern => self.mirrored_headers(&request.method, &params)?,
+            Era::Modern => self.mirrored_headers(request.method(), &params),
         };
-        Exchange::open(self, &request.method, &stamped, headers).await
+        Exchange::open(self, request.method(), &stamped, headers).await
     }
 
-    fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> Result<HeaderMap, Trouble> {
+    fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> HeaderMap {
         let name = method::name_header_source(method).and_then(|key| params.string(key));
         let mut headers = modern_headers(method, name.as_deref());
         if method == "tools/call"
@@ -181,7 +189,7 @@ impl Session {
                 headers.append(header.clone(), super::header::mirrored(value));
             });
         }
-        Ok(headers)
+        headers
     }
 
     /// Sends a request of our own and waits for its result.
@@ -208,6 +216,7 @@ impl Session {
             "initialize" => params.to_owned(),
             _ => meta::stamp_params(
                 &read,
+                &Object::default(),
                 &[],
                 &Stamp { era: self.era, capabilities: "{}", log_level: None, progress_token: None },
             ),
@@ -288,7 +297,7 @@ impl Session {
     /// Takes what belongs to no request: updates go to who watches, the rest to the relay.
     pub async fn unsolicited(&self, message: Message) {
         let Some(message) = self.watches.deliver(message) else { return };
-        let _ = self.unsolicited.send(message).await;
+        let _ = self.unsolicited.send(Unsolicited::Message(message)).await;
     }
 
     /// Reads a stream to its end so that its connection can be used again.
@@ -324,8 +333,12 @@ impl Session {
                         }
                         last = Some(stream);
                     }
+                    Ok(answer) if answer.status == 404 && last.is_some() && session.http.has_session() => {
+                        let _ = session.unsolicited.send(Unsolicited::SessionLost).await;
+                        return;
+                    }
                     // Not offered is normal: one quiet note, and never again in this session.
-                    Ok(answer) if answer.status < 500 || last.is_none() => {
+                    Ok(answer) if answer.status < 500 || answer.status == 501 => {
                         session.report.verbose(|| {
                             format!("the endpoint offers no event stream (HTTP {})", answer.status)
                         });
@@ -359,9 +372,15 @@ impl Session {
         }
     }
 
+    /// Resolves when the session is ended.
+    pub async fn ended(&self) {
+        self.stop.cancelled().await;
+    }
+
     /// Ends everything that runs in the session. Takes at most `limit`.
     pub async fn end(&self, limit: Duration) {
         self.parking.clear();
+        self.watches.clear();
         self.stop.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(limit, self.tasks.wait()).await;
@@ -388,7 +407,7 @@ impl Drop for Session {
 
 /// A JSON-RPC error to a request of our own.
 pub(super) fn refused(method: &str, message: &Message) -> Trouble {
-    let error = message.error().and_then(|text| Object::read(text).ok()).unwrap_or_default();
+    let error = message.payload();
     Trouble::Refused {
         method: method.to_owned(),
         code: error.get("code").map_or_else(|| "?".into(), |code| visible(code, 20)),

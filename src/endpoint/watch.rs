@@ -64,11 +64,17 @@ impl Filter {
         match (method, uri) {
             ("notifications/resources/list_changed", _) => self.resources_list,
             ("notifications/resources/updated", Some(uri)) => {
-                self.uris.iter().any(|watched| uri.starts_with(watched.as_str()))
+                self.uris.iter().any(|watched| is_within(uri, watched))
             }
             _ => false,
         }
     }
+}
+
+/// Whether a URI is the watched one, or that of a part of it.
+fn is_within(uri: &str, watched: &str) -> bool {
+    uri.strip_prefix(watched)
+        .is_some_and(|rest| rest.is_empty() || watched.ends_with('/') || rest.starts_with(['/', '?', '#']))
 }
 
 /// What a watch yields.
@@ -112,11 +118,12 @@ impl Session {
         const METHOD: &str = "subscriptions/listen";
         let params = format!(r#"{{"notifications":{}}}"#, filter.to_json());
         let stamp = Stamp { era: Era::Modern, capabilities: "{}", log_level: None, progress_token: None };
-        let stamped = meta::stamp_params(&Object::read(&params).unwrap_or_default(), &[], &stamp);
+        let stamped =
+            meta::stamp_params(&Object::read(&params).unwrap_or_default(), &Object::default(), &[], &stamp);
         let mut exchange = Exchange::open(self, METHOD, &stamped, modern_headers(METHOD, None)).await?;
         let honoured = match exchange.next().await {
             Step::Note(note) if note.method() == Some("notifications/subscriptions/acknowledged") => {
-                let params = note.params_object();
+                let params = note.payload();
                 let said = params.object("notifications").ok().flatten().unwrap_or_default();
                 narrowed(Filter::read(&said), filter)
             }
@@ -175,8 +182,8 @@ async fn follow(mut exchange: Exchange, wanted: Filter, events: mpsc::Sender<Wat
         match exchange.next().await {
             Step::Note(note) => {
                 let method = note.method().unwrap_or_default().to_owned();
-                let fits = wanted.wants(&method, note.params_object().string("uri").as_deref());
-                if fits && events.send(WatchEvent::Note(method, note.into_params())).await.is_err() {
+                let fits = wanted.wants(&method, note.payload().string("uri").as_deref());
+                if fits && events.send(WatchEvent::Note(method, note.into_payload())).await.is_err() {
                     return;
                 }
             }
@@ -250,6 +257,11 @@ impl Watches {
         }
     }
 
+    /// Ends all watches: their owners learn that there is nothing more to come.
+    pub(super) fn clear(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).open.clear();
+    }
+
     /// Hands an update to who watches it; gives back what is none.
     pub(super) fn deliver(&self, message: Message) -> Option<Message> {
         let method = match message.method() {
@@ -258,8 +270,8 @@ impl Watches {
             }
             _ => return Some(message),
         };
-        let uri = message.params_object().string("uri").map(std::borrow::Cow::into_owned);
-        let params = message.into_params();
+        let uri = message.payload().string("uri").map(std::borrow::Cow::into_owned);
+        let params = message.into_payload();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // One that cannot keep up is ended; its owner watches again and reads afresh.
         state.open.retain(|_, (filter, events)| {
@@ -282,5 +294,33 @@ impl Drop for Entry {
                 ));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_watched_resource_is_watched_and_a_neighbour_is_not() {
+        let filter =
+            Filter { resources_list: false, uris: vec!["game://seat/q7".into(), "file:///a/".into()] };
+        let wants = |uri| filter.wants("notifications/resources/updated", Some(uri));
+        assert!(
+            wants("game://seat/q7")
+                && wants("game://seat/q7/hand")
+                && wants("game://seat/q7?x")
+                && wants("file:///a/b")
+        );
+        assert!(!wants("game://seat/q70") && !wants("game://seat") && !wants("file:///b"));
+        assert!(!filter.wants("notifications/resources/list_changed", None));
+    }
+
+    #[test]
+    fn a_filter_is_read_and_written() {
+        let text = r#"{"toolsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["a","\u0062"],"x":1}"#;
+        let filter = Filter::read(&Object::read(text).unwrap());
+        assert_eq!(filter.to_json(), r#"{"resourcesListChanged":true,"resourceSubscriptions":["a","b"]}"#);
+        assert!(Filter::read(&Object::read(r#"{"promptsListChanged":true}"#).unwrap()).is_empty());
     }
 }

@@ -71,7 +71,7 @@ impl Relay {
                 None,
             ));
         }
-        let Some(uri) = message.params_object().string("uri").map(std::borrow::Cow::into_owned) else {
+        let Some(uri) = message.payload().string("uri").map(std::borrow::Cow::into_owned) else {
             return Err(refusal::error(refusal::INVALID_PARAMS, "params.uri must be a string", None));
         };
         let (answer, wait) = oneshot::channel();
@@ -144,6 +144,8 @@ impl Relay {
     async fn watch_again(self: &Arc<Self>, kept: &mut Kept) {
         kept.backoff.attempt();
         match self.watch_all(&kept.wanted, kept.begun).await {
+            // Nothing honoured is nothing to wait for.
+            Ok(Some(watch)) if watch.honoured.is_empty() => kept.found(None),
             Ok(watch) => {
                 let honoured = watch.as_ref().map(|watch| watch.honoured.uris.clone()).unwrap_or_default();
                 kept.found(watch);
@@ -214,7 +216,7 @@ fn unstamped(params: &Bytes) -> Payload {
         return params.clone().into();
     }
     let mut edit = Edit::new(&object);
-    if meta.members().len() == 1 {
+    if meta.len() == 1 {
         edit.remove("_meta");
     } else {
         let mut inner = Edit::new(&meta);
