@@ -10,7 +10,7 @@ use super::http::Http;
 use super::session::{Session, Unsolicited, refused};
 use super::survey;
 use super::trouble::Trouble;
-use crate::config::Limits;
+use crate::limits::Limits;
 use crate::report::{Report, visible};
 use crate::surface::Observed;
 use crate::wire::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Message, json, meta};

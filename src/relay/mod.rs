@@ -20,9 +20,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Allow, Limits};
 use crate::endpoint::{Http, Session, Trouble};
 use crate::harness::{LegacySession, Line, Questions, Stdin, Stdout, error_line, modern, stdout};
+use crate::limits::{Allow, Limits};
 use crate::report::Report;
 use crate::surface::{Gate, Observed};
 use crate::wire::request::progress_token;

@@ -17,6 +17,7 @@ mod denied;
 mod eras;
 mod forward;
 mod headers;
+mod layers;
 mod listen;
 mod logging;
 mod opened;
