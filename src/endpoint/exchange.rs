@@ -219,10 +219,12 @@ impl Exchange {
             Some(Ok(message)) if message.error().is_some() => Some(message),
             _ => None,
         };
-        let ours = message.as_ref().is_some_and(|message| matches!(self.answer_id(message), Some(true)));
+        let unknown_method = message.as_ref().is_some_and(|message| {
+            self.answer_id(message) == Some(true) && message.payload().get("code") == Some("-32601")
+        });
         let session_gone = match status {
-            // A modern 404 with our id is "method not found"; a legacy one says the session is gone (MCP 2025-11-25).
-            404 => self.session.era() == Era::Legacy || !ours,
+            // A modern 404 may say "method not found"; any other one says that the session is gone (MCP 2025-11-25).
+            404 => self.session.era() == Era::Legacy || !unknown_method,
             400 => message
                 .as_ref()
                 .and_then(Message::error)

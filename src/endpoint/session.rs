@@ -248,19 +248,19 @@ impl Session {
 
     /// Answers a request of a legacy endpoint. `outcome` is the member `"result":…` or `"error":…`.
     pub async fn answer(&self, question: &Message, outcome: &str) {
-        if let Some(id) = question.id() {
-            self.notice(format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, id.as_str())).await;
+        if let Some(body) = answer_body(question, outcome) {
+            self.notice(body).await;
         }
     }
 
     /// Answers a request of a legacy endpoint that cannot be put to anybody.
     pub async fn decline(&self, question: &Message) {
-        let outcome = match question.method() {
-            Some("ping") => r#""result":{}"#,
-            Some("elicitation/create") => r#""result":{"action":"cancel"}"#,
-            _ => r#""error":{"code":-32601,"message":"not offered by this client"}"#,
-        };
-        self.answer(question, outcome).await;
+        self.answer(question, refusing_outcome(question)).await;
+    }
+
+    /// The same in the background.
+    pub(super) fn decline_later(&self, question: &Message) {
+        answer_body(question, refusing_outcome(question)).into_iter().for_each(|body| self.send_later(body));
     }
 
     async fn notice(&self, body: String) {
@@ -402,6 +402,19 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.stop.cancel();
+    }
+}
+
+fn answer_body(question: &Message, outcome: &str) -> Option<String> {
+    Some(format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, question.id()?.as_str()))
+}
+
+/// What a request gets that nobody here can answer. A ping needs nobody.
+fn refusing_outcome(question: &Message) -> &'static str {
+    match question.method() {
+        Some("ping") => r#""result":{}"#,
+        Some("elicitation/create") => r#""result":{"action":"cancel"}"#,
+        _ => r#""error":{"code":-32601,"message":"not offered by this client"}"#,
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::Relay;
+use super::asks::Asks;
 use super::calls::same_token;
+use super::opening::Reopen;
 use super::refusal;
 use super::url_elicitation::as_question;
 use crate::endpoint::{Exchange, Reply, Step, Trouble};
@@ -32,7 +34,7 @@ impl Relay {
             let again = match &trouble {
                 // The endpoint did not handle it: the session was gone.
                 Trouble::SessionLost => {
-                    self.reopen(open.generation);
+                    self.reopen(open.generation, Reopen::Lost);
                     true
                 }
                 Trouble::ConnectionLost => method::repeatable(request.method()),
@@ -67,8 +69,14 @@ impl Relay {
                 session.send(cleared).await?
             }
         };
+        let mut asks = Asks::default();
         loop {
             match exchange.next().await {
+                Step::Note(note) if asks.taken_back(&note) => {}
+                // A legacy harness is asked while the call goes on; a modern one is told to ask, and calls again.
+                Step::Question(question) if caller == Era::Legacy && method::may_ask(request.method()) => {
+                    asks.put(self, session, question).await;
+                }
                 Step::Note(note) => self.note(note, request, caller, session).await,
                 Step::Question(question) => {
                     let asked = Question {

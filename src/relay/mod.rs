@@ -1,5 +1,6 @@
 //! Between the two sides: phases, tasks, cancellation, leaving.
 
+mod asks;
 pub mod calls;
 pub mod crossing;
 pub mod listen;
@@ -20,9 +21,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Allow, Limits};
-use crate::endpoint::{Http, Session, Trouble};
+use crate::endpoint::{Filter, Http, Session, Trouble};
 use crate::harness::{LegacySession, Line, Questions, Stdin, Stdout, error_line, modern, stdout};
+use crate::limits::{Allow, Limits};
 use crate::report::Report;
 use crate::surface::{Gate, Observed};
 use crate::wire::request::progress_token;
@@ -50,7 +51,7 @@ pub struct Relay {
     questions: Questions,
     calls: Arc<Calls>,
     phase: watch::Sender<Phase>,
-    reopen: mpsc::Sender<()>,
+    reopen: mpsc::Sender<opening::Reopen>,
     legacy: Mutex<Option<Arc<LegacySession>>>,
     first: watch::Sender<Option<Arc<Declared>>>,
     subscriptions: Subscriptions,
@@ -223,18 +224,7 @@ impl Relay {
     async fn take_line(self: &Arc<Self>, line: Line) {
         let bytes = match line {
             Line::Text(bytes) => bytes,
-            Line::TooLong => {
-                let message = format!(
-                    "the message is larger than the limit of {} bytes (--max-message-bytes)",
-                    self.limits.message_bytes
-                );
-                return self
-                    .refuse(
-                        None,
-                        refusal::error(INVALID_REQUEST, &message, Some(r#"{"reason":"too_large"}"#)),
-                    )
-                    .await;
-            }
+            Line::TooLong(id) => return self.refuse_too_long(id.as_deref()).await,
         };
         let batch = self.legacy().is_some_and(|session| session.takes_batches()).then(|| bytes.clone());
         match (parse(bytes), batch) {
@@ -259,6 +249,15 @@ impl Relay {
                 Err(wrong) => self.refuse_malformed(wrong).await,
             }
         }
+    }
+
+    async fn refuse_too_long(&self, id: Option<&str>) {
+        if id.is_some_and(|id| self.questions.unusable(id)) {
+            return;
+        }
+        let limit = self.limits.message_bytes;
+        let message = format!("the message is larger than the limit of {limit} bytes (--max-message-bytes)");
+        self.refuse(id, refusal::error(INVALID_REQUEST, &message, Some(r#"{"reason":"too_large"}"#))).await;
     }
 
     async fn refuse_malformed(&self, wrong: Malformed) {
@@ -424,6 +423,17 @@ impl Open {
         let text = std::str::from_utf8(&self.observed.opening).unwrap_or_default();
         let opening = Object::read(text).unwrap_or_default();
         opening.object("capabilities").ok().flatten().is_some_and(|all| all.get(capability).is_some())
+    }
+
+    /// What of a filter a legacy endpoint offers at all. A modern one says so itself, in its acknowledgement.
+    fn offered(&self, mut filter: Filter) -> Filter {
+        if self.session.era() == Era::Legacy {
+            filter.resources_list &= self.offers_member("resources", "listChanged");
+            if !self.offers_member("resources", "subscribe") {
+                filter.uris.clear();
+            }
+        }
+        filter
     }
 
     /// Whether a capability has a member that is `true`.

@@ -11,10 +11,28 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod asking;
+mod calls;
 mod cli;
+mod denied;
+mod eras;
 mod faults;
+mod forward;
+mod headers;
+mod layers;
 mod life;
+mod listen;
+mod logging;
 mod lossless;
+mod opened;
+mod openings;
+mod probe;
+mod questions;
+mod rounds;
 mod self_tests;
+mod sessions;
+mod streams;
+mod subscriptions;
 mod support;
 mod tls;
+mod translation;
