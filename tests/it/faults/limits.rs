@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{Scene, faulty, peak_kilobytes};
+use super::{Scene, faulty};
 use crate::support::{Era, Recorded, Reply, Script, four_eras, result_text};
 
 const LIMIT: usize = 65_536;
@@ -160,7 +160,7 @@ async fn a_line_without_end_does_not_fill_the_memory() {
     scene.harness.send_unreadable(line.as_bytes(), "\"huge\"").await;
     let answer = scene.harness.answer_or_null("\"huge\"").await;
     assert_eq!(answer.error()["code"], -32600);
-    let peak = peak_kilobytes(&scene.harness);
+    let peak = super::peak_kilobytes(&scene.harness);
     assert!(peak < 30_000, "{peak} kB");
     scene.unaffected().await;
 }
