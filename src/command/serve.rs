@@ -14,6 +14,7 @@ use crate::report::Report;
 /// # Errors
 /// The endpoint could not be opened at start, or the trust roots are unusable.
 pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
+    config.secrets().for_each(|secret| report.conceal(secret));
     let client = net::client(&config.url, config.extra_roots)
         .map_err(|error| Failure::TrustRoots(innermost(&error)))?;
     report.info(format!("forwarding to {}", config.url));
@@ -23,6 +24,7 @@ pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
         &config.headers,
         config.token.as_ref(),
         config.limits.message_bytes,
+        report.clone(),
     );
     let (input, output) = rmcp::transport::stdio_pipes();
     let ending =

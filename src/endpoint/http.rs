@@ -1,5 +1,6 @@
 //! Requests to the one URL, with the token. Nothing else in the program holds the token or sends to the endpoint.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use super::sse;
 use super::trouble::Trouble;
 use crate::net::EndpointUrl;
 use crate::net::url::without_query;
-use crate::report::visible;
+use crate::report::{Report, visible};
 use crate::secret::AccessToken;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -37,6 +38,8 @@ pub struct Http {
     has_token: bool,
     limit: usize,
     session: Mutex<Option<HeaderValue>>,
+    next_id: AtomicU64,
+    report: Report,
 }
 
 /// The kinds of body that MCP knows.
@@ -70,6 +73,7 @@ impl Http {
         headers: &HeaderMap,
         token: Option<&AccessToken>,
         limit: usize,
+        report: Report,
     ) -> Self {
         let mut fixed = headers.clone();
         if let Some(AccessToken(token)) = token {
@@ -79,7 +83,16 @@ impl Http {
                 fixed.insert(AUTHORIZATION, value);
             }
         }
-        Http { client, url, fixed, has_token: token.is_some(), limit, session: Mutex::default() }
+        Http {
+            client,
+            url,
+            fixed,
+            has_token: token.is_some(),
+            limit,
+            session: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            report,
+        }
     }
 
     /// The endpoint's address.
@@ -90,6 +103,11 @@ impl Http {
     /// The largest message taken, in bytes.
     pub fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// A request id. None is used twice, whatever session it is used in.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether the endpoint gave us a session id.
@@ -174,6 +192,7 @@ impl Http {
             if held.as_ref() != Some(id) {
                 let mut id = id.clone();
                 id.set_sensitive(true);
+                self.report.conceal(id.to_str().unwrap_or_default());
                 *held = Some(id);
             }
         }

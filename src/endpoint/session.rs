@@ -1,6 +1,5 @@
 //! What was agreed with the endpoint: its era and revision, and for a legacy one the session's own tasks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -45,7 +44,6 @@ pub struct Session {
     era: Era,
     version: OnceLock<String>,
     declared: Client,
-    next_id: AtomicU64,
     notices: mpsc::Sender<String>,
     unsolicited: mpsc::Sender<Unsolicited>,
     pub(super) watches: Watches,
@@ -72,7 +70,6 @@ impl Session {
             era,
             version: OnceLock::new(),
             declared,
-            next_id: AtomicU64::new(1),
             notices,
             unsolicited,
             watches: Watches::default(),
@@ -107,7 +104,7 @@ impl Session {
     }
 
     pub(super) fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+        self.http.next_id()
     }
 
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -388,8 +385,9 @@ impl Session {
 
     /// Ends everything that runs in the session and gives it up at the endpoint. Takes at most `limit`.
     pub async fn close(&self, limit: Duration) {
-        let _ = tokio::time::timeout(limit, async {
-            self.end(limit).await;
+        // What still waits to be told must not cost the endpoint its session.
+        self.end(limit / 3).await;
+        let _ = tokio::time::timeout(limit - limit / 3, async {
             if self.http.has_session() {
                 let _ = self.http.delete(self.version_header()).await;
                 self.http.forget_session();

@@ -11,7 +11,8 @@ use super::url_elicitation::as_question;
 use crate::endpoint::{Exchange, Reply, Step, Trouble};
 use crate::harness::notification_line;
 use crate::surface::{Admitted, Cleared};
-use crate::wire::{Era, Message, Object, Question, Request, json, method};
+use crate::wire::meta::Edit;
+use crate::wire::{Era, Message, Object, Payload, Question, Request, json, method};
 
 /// What comes back for a request: an answer that may be shown, or the text of our own error.
 pub type Crossed = Result<Admitted, String>;
@@ -149,12 +150,11 @@ impl Relay {
     async fn note(&self, note: Message, request: &Request, caller: Era, session: &crate::endpoint::Session) {
         match note.method() {
             Some("notifications/progress") => {
-                let token = note.payload().get("progressToken").map(str::to_owned);
-                let wanted = matches!((&request.progress_token, token), (Some(held), Some(token)) if same_token(held, &token));
-                if wanted {
-                    self.stdout
-                        .send(notification_line("notifications/progress", note.into_payload().into()))
-                        .await;
+                let said = note.payload().get("progressToken").map(str::to_owned);
+                let held =
+                    request.progress_token.as_deref().zip(said).filter(|(held, said)| same_token(held, said));
+                if let Some((held, _)) = held {
+                    self.stdout.send(progress_line(held, note)).await;
                 }
             }
             Some("notifications/message") => {
@@ -188,6 +188,17 @@ impl Relay {
             }
         }
     }
+}
+
+/// Progress for the harness, its token spelled as it was given.
+pub(super) fn progress_line(token: &str, note: Message) -> Payload {
+    let payload = note.payload();
+    let mut edit = Edit::new(&payload);
+    if payload.get("progressToken") != Some(token) {
+        edit.set("progressToken", token.to_owned());
+    }
+    let changes = edit.into_splice();
+    notification_line("notifications/progress", changes.apply(&note.into_payload()))
 }
 
 fn rank(level: &str) -> Option<usize> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::asks::Asks;
+use super::crossing::progress_line;
 use super::opening::Reopen;
 use super::{Open, Relay};
 use crate::endpoint::Unsolicited;
@@ -41,9 +42,9 @@ impl Relay {
                 self.pass_on(message).await;
             }
             Some("notifications/progress") => {
-                let token = message.payload().get("progressToken").map(str::to_owned);
-                if token.is_some_and(|token| self.calls.expects_progress(&token)) {
-                    self.pass_on(message).await;
+                let said = message.payload().get("progressToken").map(str::to_owned);
+                if let Some(held) = said.and_then(|said| self.calls.progress_token(&said)) {
+                    self.stdout.send(progress_line(&held, message)).await;
                 }
             }
             // Never passed on: the lists served are those read at start.
