@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -209,6 +210,10 @@ fn extra_roots(path: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Fail
         .map_err(|_| wrong("holds a damaged certificate"))?;
     if roots.is_empty() {
         return Err(wrong("holds no PEM certificate"));
+    }
+    let (_, unusable) = RootCertStore::empty().add_parsable_certificates(roots.iter().cloned());
+    if unusable > 0 {
+        return Err(wrong("holds a damaged certificate"));
     }
     Ok(roots)
 }
