@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use reqwest::Certificate;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::cli::Cli;
 use crate::failure::Failure;
@@ -22,7 +24,7 @@ pub struct Config {
     /// Extra request headers for the endpoint alone.
     pub headers: HeaderMap,
     /// Roots trusted beside the system's.
-    pub extra_roots: Vec<Certificate>,
+    pub extra_roots: Vec<CertificateDer<'static>>,
     /// Sizes and counts.
     pub limits: Limits,
     /// What the endpoint may ask of the harness beyond questions to the user.
@@ -219,14 +221,19 @@ fn expand(value: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<S
     Ok(out)
 }
 
-fn extra_roots(path: Option<&Path>) -> Result<Vec<Certificate>, Failure> {
+fn extra_roots(path: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let wrong = |why: &str| Failure::File { option: "--ca-file", path: path.into(), why: why.into() };
     let text = read_text("--ca-file", path)?;
-    let roots =
-        Certificate::from_pem_bundle(text.as_bytes()).map_err(|_| wrong("holds a damaged certificate"))?;
+    let roots: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|_| wrong("holds a damaged certificate"))?;
     if roots.is_empty() {
         return Err(wrong("holds no PEM certificate"));
+    }
+    let (_, unusable) = RootCertStore::empty().add_parsable_certificates(roots.iter().cloned());
+    if unusable > 0 {
+        return Err(wrong("holds a damaged certificate"));
     }
     Ok(roots)
 }

@@ -3,14 +3,14 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, HeaderValue};
+use ::http::HeaderValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::backoff::{Backoff, LONGEST_PAUSE};
 use super::exchange::{Exchange, Reply, Step, modern_headers};
-use super::http::{self, EventStream, Http, Media};
+use super::http::{self, EventStream, Fields, Http, Media};
 use super::park::Parking;
 use super::trouble::Trouble;
 use super::watch::Watches;
@@ -42,7 +42,7 @@ pub enum Unsolicited {
 pub struct Session {
     http: Arc<Http>,
     era: Era,
-    version: OnceLock<String>,
+    version: OnceLock<HeaderValue>,
     declared: Client,
     notices: mpsc::Sender<String>,
     unsolicited: mpsc::Sender<Unsolicited>,
@@ -122,22 +122,20 @@ impl Session {
         let _ = self.parameter_headers.set(headers);
     }
 
-    pub(super) fn version_header(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new();
+    pub(super) fn version_header(&self) -> Fields {
         let version = match self.era {
-            Era::Modern => Some(crate::wire::MODERN_VERSION),
+            Era::Modern => Some(HeaderValue::from_static(crate::wire::MODERN_VERSION)),
             // Not agreed before the answer to initialize.
-            Era::Legacy => self.version.get().map(String::as_str),
+            Era::Legacy => self.version.get().cloned(),
         };
-        if let Some(value) = version.and_then(|version| HeaderValue::from_str(version).ok()) {
-            headers.insert(http::PROTOCOL_VERSION, value);
-        }
-        headers
+        version.map(|version| (http::PROTOCOL_VERSION, version)).into_iter().collect()
     }
 
     /// Remembers the revision that a legacy endpoint chose.
     pub(super) fn agree(&self, version: &str) {
-        let _ = self.version.set(version.to_owned());
+        if let Ok(version) = HeaderValue::from_str(version) {
+            let _ = self.version.set(version);
+        }
     }
 
     /// Sends a request of the harness that was cleared to leave.
@@ -176,14 +174,14 @@ impl Session {
         Exchange::open(self, request.method(), &stamped, headers).await
     }
 
-    fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> HeaderMap {
+    fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> Fields {
         let name = method::name_header_source(method).and_then(|key| params.string(key));
         let mut headers = modern_headers(method, name.as_deref());
         if method == "tools/call"
             && let (Some(all), Some(name)) = (self.parameter_headers.get(), name)
         {
             all.mirror(&name, params.get("arguments"), |header, value| {
-                headers.append(header.clone(), super::header::mirrored(value));
+                headers.push((header.clone(), super::header::mirrored(value)));
             });
         }
         headers

@@ -1,6 +1,6 @@
 //! What is in flight: ids, progress tokens, cancellation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -53,14 +53,13 @@ impl Calls {
         most: usize,
     ) -> Result<Call, NotTaken> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.contains_key(id) {
-            return Err(NotTaken::SameId);
-        }
-        if open.len() >= most {
+        let full = open.len() >= most;
+        let hash_map::Entry::Vacant(place) = open.entry(id.clone()) else { return Err(NotTaken::SameId) };
+        if full {
             return Err(NotTaken::TooMany);
         }
         let cancelled = CancellationToken::new();
-        open.insert(id.clone(), Entry { cancelled: cancelled.clone(), progress_token, endless });
+        place.insert(Entry { cancelled: cancelled.clone(), progress_token, endless });
         Ok(Call { calls: Arc::clone(self), id: id.clone(), cancelled })
     }
 

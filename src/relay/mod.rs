@@ -313,7 +313,8 @@ impl Relay {
             }
         };
         let relay = Arc::clone(self);
-        self.tasks.spawn(async move {
+        // In a box, because a task is moved several times until it stands where it runs.
+        self.tasks.spawn(Box::pin(async move {
             let answer = tokio::select! {
                 biased;
                 () = call.cancelled() => return,
@@ -324,7 +325,7 @@ impl Relay {
             };
             relay.stdout.send(answer).await;
             drop(call);
-        });
+        }));
     }
 
     async fn take_notification(self: &Arc<Self>, message: Message) {

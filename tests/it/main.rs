@@ -1,5 +1,6 @@
 //! The real binary against strict fakes on loopback.
 #![allow(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

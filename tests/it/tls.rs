@@ -10,27 +10,26 @@ use tokio::{
 
 use crate::support::{Endpoint, Era, Harness, LIMIT, four_eras};
 
-/// A proxy that refuses everything, and tells the test the first line of each request.
+/// A proxy that refuses everything, and tells the test the head of each request.
 struct Proxy {
     address: SocketAddr,
-    lines: mpsc::UnboundedReceiver<String>,
+    heads: mpsc::UnboundedReceiver<String>,
 }
 
 impl Proxy {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (tell, lines) = mpsc::unbounded_channel();
+        let (tell, heads) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut head = [0; 1024];
                 let read = stream.read(&mut head).await.unwrap_or_default();
-                let text = String::from_utf8_lossy(&head[..read]).into_owned();
-                let _ = tell.send(text.lines().next().unwrap_or_default().to_owned());
+                let _ = tell.send(String::from_utf8_lossy(&head[..read]).into_owned());
                 let _ = stream.write_all(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n").await;
             }
         });
-        Self { address, lines }
+        Self { address, heads }
     }
 
     fn url(&self) -> String {
@@ -134,7 +133,7 @@ four_eras!(a_proxy_is_not_used_for_loopback, |harness_era, endpoint_era| async {
             harness.call("echo", r#"{"text":"direct"}"#).await.result();
         }
     }
-    assert!(proxy.lines.try_recv().is_err(), "the proxy must see nothing");
+    assert!(proxy.heads.try_recv().is_err(), "the proxy must see nothing");
 });
 
 #[tokio::test]
@@ -144,11 +143,25 @@ async fn a_proxy_is_used_for_other_hosts() {
         let mut harness =
             Harness::launch("https://mcp.invalid/mcp").env(variable, proxy.url()).arg("--quiet").start();
         let line =
-            tokio::time::timeout(LIMIT, proxy.lines.recv()).await.expect("the proxy saw nothing").unwrap();
+            tokio::time::timeout(LIMIT, proxy.heads.recv()).await.expect("the proxy saw nothing").unwrap();
         assert!(line.starts_with("CONNECT mcp.invalid:443 "), "{line}");
         assert!(harness.open(Era::Modern, "{}").await.is_error());
         assert_eq!(harness.wait_exit().await.0, 69);
     }
+}
+
+#[tokio::test]
+async fn a_proxy_is_told_its_own_credentials_and_none_of_the_endpoint() {
+    let mut proxy = Proxy::start().await;
+    let _harness = Harness::launch("https://mcp.invalid/mcp?key=hunter2")
+        .env("HTTPS_PROXY", proxy.url().replace("http://", "http://user:pa%20ss@"))
+        .env("MCP_HASP_TOKEN", "hunter2")
+        .args(&["--header", "X-Key: hunter2"])
+        .start();
+    let head = tokio::time::timeout(LIMIT, proxy.heads.recv()).await.expect("the proxy saw nothing").unwrap();
+    assert!(head.starts_with("CONNECT mcp.invalid:443 HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("Proxy-Authorization: Basic dXNlcjpwYSBzcw==\r\n"), "{head}");
+    assert!(!head.contains("hunter2"), "{head}");
 }
 
 #[tokio::test]
@@ -161,5 +174,5 @@ async fn no_proxy_is_honoured() {
         .start();
     assert!(harness.open(Era::Modern, "{}").await.is_error());
     assert_eq!(harness.wait_exit().await.0, 69);
-    assert!(proxy.lines.try_recv().is_err(), "the proxy must see nothing");
+    assert!(proxy.heads.try_recv().is_err(), "the proxy must see nothing");
 }
