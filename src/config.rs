@@ -77,15 +77,25 @@ impl Config {
 }
 
 impl Config {
-    /// What must not be said, whoever says it.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        let token = self.token.iter().map(|AccessToken(token)| token.expose_secret());
-        let headers = self.headers.values().filter_map(|value| value.to_str().ok());
-        let query = self.url.as_url().query().into_iter();
-        let values =
-            query.clone().flat_map(|query| query.split('&').filter_map(|pair| Some(pair.split_once('=')?.1)));
-        token.chain(headers).chain(query).chain(values)
+    /// What must not be said, whoever says it: whole values, and each word of one.
+    pub fn secrets(&self) -> Vec<String> {
+        let mut secrets: Vec<String> =
+            self.token.iter().map(|AccessToken(token)| token.expose_secret().to_owned()).collect();
+        for value in self.headers.values().filter_map(|value| value.to_str().ok()) {
+            secrets.push(value.to_owned());
+            secrets.extend(value.split_ascii_whitespace().filter(|word| !is_scheme(word)).map(str::to_owned));
+        }
+        secrets.extend(self.url.as_url().query().map(str::to_owned));
+        secrets.extend(self.url.as_url().query_pairs().map(|(_, value)| value.into_owned()));
+        // The longest first, so that no rest of one is left.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets
     }
+}
+
+/// The first word of an `Authorization` value is no secret (RFC 9110 §11.1).
+fn is_scheme(word: &str) -> bool {
+    ["basic", "bearer", "digest", "token"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
 fn refuse_unbuilt_modes(cli: &Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<(), Failure> {
@@ -269,6 +279,13 @@ mod tests {
     fn config(args: &[&str]) -> Result<Config, Failure> {
         let line = ["mcp-hasp", "--url", "https://a.example/mcp"].iter().chain(args);
         Config::new(Cli::try_parse_from(line).unwrap(), &environment)
+    }
+
+    #[test]
+    fn each_word_of_a_header_is_a_secret_but_its_scheme() {
+        let secrets =
+            config(&["--header", "Authorization: Bearer abcd-1234", "--token", "t0k"]).unwrap().secrets();
+        assert_eq!(secrets, ["Bearer abcd-1234", "abcd-1234", "t0k"]);
     }
 
     fn sent(args: &[&str]) -> String {

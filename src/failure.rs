@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::endpoint::Trouble;
 use crate::net::EndpointUrl;
 
-/// An exit code of the contract (after sysexits.h where one fits).
+/// An exit code (after sysexits.h where one fits). README lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Done, or the harness closed stdin.
@@ -56,7 +56,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The exit code of the contract.
+    /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) | Failure::NotYet(_) => Exit::Usage,

@@ -62,7 +62,7 @@ pub struct Report {
 /// Below this a secret cannot be told from an ordinary word.
 const SHORTEST_SECRET: usize = 4;
 /// Secrets that are looked out for. Only session ids become more with time; the newest matter.
-const MOST_SECRETS: usize = 64;
+const MOST_SECRETS: usize = 1024;
 
 #[derive(Debug)]
 enum Entry {

@@ -14,7 +14,7 @@ use crate::report::{Report, visible};
 /// # Errors
 /// The endpoint could not be opened at start, or the trust roots are unusable.
 pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
-    config.secrets().for_each(|secret| report.conceal(secret));
+    config.secrets().iter().for_each(|secret| report.conceal(secret));
     let client = Client::new(&config.url, config.extra_roots)
         .map_err(|error| Failure::TrustRoots(visible(&error.to_string(), 200)))?;
     report.info(format!("forwarding to {}", config.url));

@@ -14,6 +14,7 @@ use crate::wire::{Era, Message, parse};
 const MAX_RESUMES: u32 = 5;
 /// Pause before resuming where the server named none, and the longest one we grant it.
 const RESUME_PAUSE: Duration = Duration::from_secs(1);
+const SHORTEST_RESUME_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_RESUME_PAUSE: Duration = Duration::from_secs(60);
 /// After its answer a stream should end; until then its connection cannot serve another call.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
@@ -34,8 +35,8 @@ pub enum Step {
 pub enum Reply {
     /// A result, not yet admitted.
     Result(Message),
-    /// A JSON-RPC error, with the HTTP status it came with.
-    Error(Message, u16),
+    /// A JSON-RPC error. Where it came with a status that is no success, with what that says by itself.
+    Error(Message, Option<Trouble>),
     /// Nothing usable.
     Trouble(Trouble),
 }
@@ -82,10 +83,10 @@ impl Exchange {
             id,
             source: Source::Spent,
             cancel_on_drop: session.era() == Era::Legacy && method != "initialize",
-            had_session: session.http().has_session(),
+            had_session: session.has_id(),
             resumes: 0,
         };
-        match session.http().post(fields, body).await {
+        match session.post(fields, body).await {
             Ok(answer) => {
                 exchange.source = match answer.media {
                     Media::EventStream if (200..300).contains(&answer.status) => {
@@ -165,7 +166,7 @@ impl Exchange {
             Err(wrong) => return Step::Done(Reply::Trouble(Trouble::MalformedAnswer(malformed(&wrong)))),
         };
         if message.is_answer() {
-            return Step::Done(self.answer(message, 200));
+            return Step::Done(self.answer(message));
         }
         match (message.id(), self.session.era()) {
             (None, _) => Step::Note(message),
@@ -177,12 +178,12 @@ impl Exchange {
         }
     }
 
-    fn answer(&self, message: Message, status: u16) -> Reply {
+    fn answer(&self, message: Message) -> Reply {
         let ours = message.id().is_some_and(|id| id.as_str().parse() == Ok(self.id));
         if message.error().is_some() {
             // An error that could not tell its request belongs to the POST it answers (JSON-RPC 2.0 §5).
             return if ours || message.id().is_none() {
-                Reply::Error(message, status)
+                Reply::Error(message, None)
             } else {
                 Reply::Trouble(Trouble::WrongId)
             };
@@ -209,7 +210,7 @@ impl Exchange {
             return Reply::Trouble(trouble);
         }
         match parse(body) {
-            Ok(message) if message.is_answer() => self.answer(message, status),
+            Ok(message) if message.is_answer() => self.answer(message),
             Ok(_) => Reply::Trouble(Trouble::MalformedAnswer("a request instead of an answer".into())),
             Err(wrong) => Reply::Trouble(Trouble::MalformedAnswer(malformed(&wrong))),
         }
@@ -222,23 +223,24 @@ impl Exchange {
             Some(Ok(message)) if message.error().is_some() => Some(message),
             _ => None,
         };
-        let unknown_method = message.as_ref().is_some_and(|message| {
-            self.answer_id(message) == Some(true) && message.payload().get("code") == Some("-32601")
-        });
+        let names_us = message.as_ref().is_some_and(|message| self.answer_id(message) == Some(true));
+        let error = message.as_ref().map(Message::payload).unwrap_or_default();
         let session_gone = match status {
-            // A modern 404 may say "method not found"; any other one says that the session is gone (MCP 2025-11-25).
-            404 => self.session.era() == Era::Legacy || !unknown_method,
-            400 => message
-                .as_ref()
-                .and_then(Message::error)
-                .is_some_and(|text| text.to_ascii_lowercase().contains("session")),
+            // An error of the method's own, for our request, says that it was handled; any other 404 that the session
+            // is gone (MCP 2025-11-25 "Session Management").
+            404 => !(names_us && matches!(error.get("code"), Some("-32601" | "-32602" | "-32002"))),
+            // Some servers say it so, and then cannot tell which request it was.
+            400 => {
+                !names_us
+                    && error.string("message").is_some_and(|text| text.to_lowercase().contains("session"))
+            }
             _ => false,
         };
         if self.had_session && session_gone {
             return Reply::Trouble(Trouble::SessionLost);
         }
         match message {
-            Some(message) if self.answer_id(&message) != Some(false) => Reply::Error(message, status),
+            Some(message) if self.answer_id(&message) != Some(false) => Reply::Error(message, Some(plain)),
             _ => Reply::Trouble(plain),
         }
     }
@@ -254,15 +256,22 @@ impl Exchange {
         let Some(last_id) = broken.last_id().filter(|_| self.session.era() == Era::Legacy) else {
             return Err(lost);
         };
-        let pause = broken.retry().map_or(RESUME_PAUSE, Duration::from_millis).min(LONGEST_RESUME_PAUSE);
+        let pause = broken
+            .retry()
+            .map_or(RESUME_PAUSE, Duration::from_millis)
+            .clamp(SHORTEST_RESUME_PAUSE, LONGEST_RESUME_PAUSE);
         while self.resumes < MAX_RESUMES {
             self.resumes += 1;
             tokio::time::sleep(pause).await;
-            match self.session.http().get(self.session.version_header(), Some(last_id)).await {
+            match self.session.get(Some(last_id)).await {
                 Ok(answer) if answer.status == 200 && answer.media == Media::EventStream => {
                     return Ok(EventStream::resumed(answer.into_body(), broken));
                 }
-                Ok(answer) if answer.status == 404 && self.had_session => return Err(Trouble::SessionLost),
+                Ok(answer) if answer.status == 404 && self.had_session => {
+                    // The call may have run all the same, so this is no reason to send it again.
+                    self.session.lost();
+                    return Err(Trouble::ConnectionLost);
+                }
                 Ok(answer) if answer.status < 500 => return Err(lost),
                 Ok(_) | Err(Trouble::Unreachable(_) | Trouble::ConnectionLost) => {}
                 Err(_) => return Err(lost),
@@ -284,7 +293,7 @@ fn malformed(wrong: &crate::wire::Malformed) -> String {
     use crate::wire::Malformed;
     match wrong {
         Malformed::NotJson => "not JSON".into(),
-        Malformed::TooDeep => "nested too deeply".into(),
+        Malformed::TooDeep { .. } => "nested too deeply".into(),
         Malformed::Batch => "an array of messages".into(),
         Malformed::NotAMessage { why, .. } => crate::report::visible(why, 120),
     }

@@ -45,9 +45,33 @@ pub struct Http {
     fixed_for_post: HeaderMap,
     has_token: bool,
     limit: usize,
-    session: Mutex<Option<HeaderValue>>,
     next_id: AtomicU64,
     report: Report,
+}
+
+/// The id that the endpoint gave to one session: sent back on every later request of it, in either era
+/// (some endpoints bind seats to it), and to nobody else.
+#[derive(Debug, Default)]
+pub(super) struct SessionId(Mutex<Option<HeaderValue>>);
+
+impl SessionId {
+    /// Whether the endpoint gave one.
+    pub(super) fn is_some(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn adopt(&self, headers: &HeaderMap, report: &Report) {
+        let Some(id) = headers.get(SESSION_ID) else { return };
+        if !id.is_empty() && id.as_bytes().iter().all(u8::is_ascii_graphic) {
+            let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if held.as_ref() != Some(id) {
+                let mut id = id.clone();
+                id.set_sensitive(true);
+                report.conceal(id.to_str().unwrap_or_default());
+                *held = Some(id);
+            }
+        }
+    }
 }
 
 /// The kinds of body that MCP knows.
@@ -107,20 +131,9 @@ impl Http {
             fixed_for_post,
             has_token: token.is_some(),
             limit,
-            session: Mutex::default(),
             next_id: AtomicU64::new(1),
             report,
         }
-    }
-
-    /// The endpoint's address.
-    pub fn url(&self) -> &EndpointUrl {
-        &self.url
-    }
-
-    /// The largest message taken, in bytes.
-    pub fn limit(&self) -> usize {
-        self.limit
     }
 
     /// A request id. None is used twice, whatever session it is used in.
@@ -128,64 +141,58 @@ impl Http {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether the endpoint gave us a session id.
-    pub(super) fn has_session(&self) -> bool {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    /// Forgets the session id.
-    pub(super) fn forget_session(&self) {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-
     /// Sends one JSON-RPC message.
-    pub(super) async fn post(&self, fields: Fields, body: String) -> Result<Answer, Trouble> {
-        let headers = self.headers(&self.fixed_for_post, fields);
-        self.send(Method::POST, headers, body.into()).await
+    pub(super) async fn post(
+        &self,
+        session: &SessionId,
+        fields: Fields,
+        body: String,
+    ) -> Result<Answer, Trouble> {
+        self.send(Method::POST, session, &self.fixed_for_post, fields, body.into()).await
     }
 
     /// Opens an event stream (legacy), from after `last_id` where there is one.
-    pub(super) async fn get(&self, mut fields: Fields, last_id: Option<&str>) -> Result<Answer, Trouble> {
+    pub(super) async fn get(
+        &self,
+        session: &SessionId,
+        mut fields: Fields,
+        last_id: Option<&str>,
+    ) -> Result<Answer, Trouble> {
         fields.push((ACCEPT, HeaderValue::from_static("text/event-stream")));
         if let Some(value) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             fields.push((LAST_EVENT_ID, value));
         }
-        self.send(Method::GET, self.headers(&self.fixed, fields), Bytes::new()).await
+        self.send(Method::GET, session, &self.fixed, fields, Bytes::new()).await
     }
 
     /// Gives the session up.
-    pub(super) async fn delete(&self, fields: Fields) -> Result<(), Trouble> {
-        self.send(Method::DELETE, self.headers(&self.fixed, fields), Bytes::new()).await.map(drop)
+    pub(super) async fn delete(&self, session: &SessionId, fields: Fields) -> Result<(), Trouble> {
+        self.send(Method::DELETE, session, &self.fixed, fields, Bytes::new()).await.map(drop)
     }
 
-    /// Gives up a session that was never put to use, if there is one.
-    pub async fn give_up_session(&self) {
-        if self.has_session() {
-            // Whether it hears us or not, we are done with it.
-            let _ = self.delete(Fields::new()).await;
-        }
-    }
-
-    fn headers(&self, fixed: &HeaderMap, fields: Fields) -> HeaderMap {
+    async fn send(
+        &self,
+        method: Method,
+        session: &SessionId,
+        fixed: &HeaderMap,
+        fields: Fields,
+        body: Bytes,
+    ) -> Result<Answer, Trouble> {
         let mut headers = fixed.clone();
         headers.reserve(fields.len() + 1);
-        if let Some(id) = &*self.session.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(id) = &*session.0.lock().unwrap_or_else(PoisonError::into_inner) {
             headers.insert(SESSION_ID, id.clone());
         }
         for (name, value) in fields {
             headers.append(name, value);
         }
-        headers
-    }
-
-    async fn send(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Answer, Trouble> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.target.clone();
         *request.headers_mut() = headers;
         let (response, body) = self.client.send(request).await.map_err(trouble)?.into_parts();
         let (status, headers) = (response.status.as_u16(), response.headers);
-        self.adopt_session(&headers);
+        session.adopt(&headers, &self.report);
         match status {
             300..=399 => return Err(self.redirect(status, &headers)),
             401 => return Err(Trouble::SignInRequired { had_token: self.has_token }),
@@ -200,20 +207,6 @@ impl Http {
         let success = (200..300).contains(&status);
         let limit = if success { self.limit } else { self.limit.min(MAX_ERROR_BODY) };
         Ok(Answer { status, media: media(&headers), headers, body: Body { inner: body, limit } })
-    }
-
-    /// Sent back on every later request, in either era (some endpoints bind seats to it).
-    fn adopt_session(&self, headers: &HeaderMap) {
-        let Some(id) = headers.get(SESSION_ID) else { return };
-        if !id.is_empty() && id.as_bytes().iter().all(u8::is_ascii_graphic) {
-            let mut held = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-            if held.as_ref() != Some(id) {
-                let mut id = id.clone();
-                id.set_sensitive(true);
-                self.report.conceal(id.to_str().unwrap_or_default());
-                *held = Some(id);
-            }
-        }
     }
 
     fn redirect(&self, status: u16, headers: &HeaderMap) -> Trouble {

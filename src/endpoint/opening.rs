@@ -27,6 +27,8 @@ pub enum Patience {
 /// Pauses between attempts at start, where the endpoint names none.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(250), Duration::from_millis(750), Duration::from_secs(2)];
+/// How long a session may take to end that is of no use.
+const GIVING_UP: Duration = Duration::from_secs(2);
 /// The longest `Retry-After` that is honoured.
 const LONGEST_RETRY_AFTER: u64 = 60;
 
@@ -42,6 +44,7 @@ pub struct Opened {
 }
 
 /// Opens the endpoint. `client` yields what the harness can do; only a legacy endpoint has to know it now.
+/// `begun` is told of each session before it is used, so that it can be given up whatever comes.
 ///
 /// # Errors
 /// It cannot be reached, does not speak MCP, or its surface cannot be read whole.
@@ -51,20 +54,26 @@ pub async fn open(
     limits: &Limits,
     patience: Patience,
     report: &Report,
+    begun: &(dyn Fn(&Arc<Session>) + Sync),
 ) -> Result<Opened, Trouble> {
-    http.forget_session();
     let (modern, inbox) = Session::new(Arc::clone(&http), Era::Modern, Client::default(), report.clone());
+    begun(&modern);
     let opened = match discover(&modern, patience).await? {
         Some(result) => (modern, inbox, result),
         None => {
             report.verbose(|| "the endpoint is of the initialize era".into());
-            initialize(http, client.await, patience, report).await?
+            initialize(http, client.await, patience, report, begun).await?
         }
     };
     let (session, unsolicited, result) = opened;
     let opening = result.into_payload();
-    let observed = survey::read(&session, opening, limits, patience, report).await?;
-    Ok(Opened { session, unsolicited, observed })
+    match survey::read(&session, opening, limits, patience, report).await {
+        Ok(observed) => Ok(Opened { session, unsolicited, observed }),
+        Err(trouble) => {
+            session.close(GIVING_UP).await;
+            Err(trouble)
+        }
+    }
 }
 
 /// Asks in modern form. `None` means: legacy (MCP 2026-07-28 "Versioning").
@@ -72,8 +81,6 @@ async fn discover(session: &Arc<Session>, patience: Patience) -> Result<Option<M
     let ask = || async {
         match session.ask_raw("server/discover", "{}").await? {
             Reply::Trouble(trouble) if trouble.is_passing() => Err(trouble),
-            // A server that is down says nothing about its era, in whatever words.
-            Reply::Error(_, status @ 500..) => Err(Trouble::HttpStatus { status, retry_after: None }),
             reply => Ok(reply),
         }
     };
@@ -141,8 +148,8 @@ async fn initialize(
     client: Client,
     patience: Patience,
     report: &Report,
+    begun: &(dyn Fn(&Arc<Session>) + Sync),
 ) -> Result<Agreed, Trouble> {
-    http.forget_session();
     let [newest, ..] = LEGACY_VERSIONS;
     let params = format!(
         r#"{{"protocolVersion":"{newest}","capabilities":{},"clientInfo":{}}}"#,
@@ -150,6 +157,7 @@ async fn initialize(
         meta::OWN_INFO
     );
     let (session, inbox) = Session::new(http, Era::Legacy, client, report.clone());
+    begun(&session);
     let result = match patiently(patience, || session.ask("initialize", &params)).await {
         Ok(result) => result,
         Err(Trouble::HttpStatus { status: status @ (400 | 404 | 405), .. }) => {

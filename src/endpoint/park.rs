@@ -16,7 +16,7 @@ use crate::wire::meta::Edit;
 use crate::wire::{Message, Request, parse};
 
 /// How long a person may take to answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
 /// Calls that may wait for a person at once.
 const MOST: usize = 256;
 

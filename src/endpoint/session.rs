@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::backoff::{Backoff, LONGEST_PAUSE};
 use super::exchange::{Exchange, Reply, Step, modern_headers};
-use super::http::{self, EventStream, Fields, Http, Media};
+use super::http::{self, Answer, EventStream, Fields, Http, Media, SessionId};
 use super::park::Parking;
 use super::trouble::Trouble;
 use super::watch::Watches;
@@ -20,11 +20,13 @@ use crate::wire::meta::Stamp;
 use crate::wire::{Client, Era, Message, Object, json, meta, method};
 
 /// A request of our own is given up after this; calls of the harness have no limit.
-const OWN_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const OWN_LIMIT: Duration = Duration::from_secs(60);
 /// A message that awaits no answer is given up after this.
 const NOTICE_LIMIT: Duration = Duration::from_secs(5);
 /// Notices (cancellations, unsubscriptions) that may wait to be sent.
 const NOTICES: usize = 256;
+/// How often calls that wait for a person are looked at.
+const EXPIRY_ROUND: Duration = Duration::from_secs(60);
 /// Events of a legacy endpoint that belong to no request and may wait to be looked at.
 const UNSOLICITED: usize = 64;
 
@@ -41,6 +43,7 @@ pub enum Unsolicited {
 #[derive(Debug)]
 pub struct Session {
     http: Arc<Http>,
+    id: SessionId,
     era: Era,
     version: OnceLock<HeaderValue>,
     declared: Client,
@@ -67,6 +70,7 @@ impl Session {
         let (unsolicited, inbox) = mpsc::channel(UNSOLICITED);
         let session = Arc::new(Session {
             http,
+            id: SessionId::default(),
             era,
             version: OnceLock::new(),
             declared,
@@ -80,6 +84,7 @@ impl Session {
             report,
         });
         if era == Era::Legacy {
+            session.expire_parked();
             session.tasks.spawn(send_notices(Arc::downgrade(&session), outbox, session.stop.clone()));
         }
         (session, inbox)
@@ -93,10 +98,6 @@ impl Session {
     /// What was declared at `initialize`.
     pub fn declared(&self) -> &Client {
         &self.declared
-    }
-
-    pub(super) fn http(&self) -> &Http {
-        &self.http
     }
 
     pub(super) fn report(&self) -> &Report {
@@ -226,8 +227,11 @@ impl Session {
         let mut exchange = Exchange::open(self, method, &stamped, headers).await?;
         loop {
             match exchange.next().await {
-                Step::Note(note) => self.unsolicited(note).await,
-                Step::Question(question) => self.decline(&question).await,
+                // Nobody may be listening yet, and nobody needs what comes with a request of our own.
+                Step::Note(note) => drop(self.watches.deliver(note)),
+                Step::Question(question) => self.decline(&question).await?,
+                // An error in the body of a status that may pass is one that may pass.
+                Step::Done(Reply::Error(_, Some(trouble))) if trouble.is_passing() => return Err(trouble),
                 Step::Done(reply) => return Ok(reply),
             }
         }
@@ -237,20 +241,28 @@ impl Session {
     pub async fn notify(&self, method: &str, params: &str) {
         if self.era == Era::Legacy {
             let method = json::quote(method);
-            self.notice(format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params}}}"#)).await;
+            // What is wrong with the endpoint shows with the next request.
+            let _ = self.notice(format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params}}}"#)).await;
         }
     }
 
     /// Answers a request of a legacy endpoint. `outcome` is the member `"result":…` or `"error":…`.
-    pub async fn answer(&self, question: &Message, outcome: &str) {
-        if let Some(body) = answer_body(question, outcome) {
-            self.notice(body).await;
+    ///
+    /// # Errors
+    /// The endpoint did not take it, and will wait for it.
+    pub async fn answer(&self, question: &Message, outcome: &str) -> Result<(), Trouble> {
+        match answer_body(question, outcome) {
+            Some(body) => self.notice(body).await,
+            None => Ok(()),
         }
     }
 
     /// Answers a request of a legacy endpoint that cannot be put to anybody.
-    pub async fn decline(&self, question: &Message) {
-        self.answer(question, refusing_outcome(question)).await;
+    ///
+    /// # Errors
+    /// As for [`Session::answer`].
+    pub async fn decline(&self, question: &Message) -> Result<(), Trouble> {
+        self.answer(question, refusing_outcome(question)).await
     }
 
     /// The same in the background.
@@ -258,10 +270,35 @@ impl Session {
         answer_body(question, refusing_outcome(question)).into_iter().for_each(|body| self.send_later(body));
     }
 
-    async fn notice(&self, body: String) {
-        if tokio::time::timeout(NOTICE_LIMIT, self.http.post(self.version_header(), body)).await.is_err() {
-            self.report.verbose(|| "the endpoint did not take a message in time".into());
+    /// Sends what has no answer. Any success means that it was taken.
+    async fn notice(&self, body: String) -> Result<(), Trouble> {
+        let sent = tokio::time::timeout(NOTICE_LIMIT, self.post(self.version_header(), body)).await;
+        let outcome = match sent.unwrap_or(Err(Trouble::TimedOut { seconds: NOTICE_LIMIT.as_secs() })) {
+            Ok(answer) if (200..300).contains(&answer.status) => Ok(()),
+            Ok(answer) => {
+                Err(Trouble::HttpStatus { status: answer.status, retry_after: answer.retry_after() })
+            }
+            Err(trouble) => Err(trouble),
+        };
+        if let Err(trouble) = &outcome {
+            self.report.verbose(|| format!("a message without an answer was not taken: {trouble}"));
         }
+        outcome
+    }
+
+    /// Sends one message of this session.
+    pub(super) async fn post(&self, fields: Fields, body: String) -> Result<Answer, Trouble> {
+        self.http.post(&self.id, fields, body).await
+    }
+
+    /// Opens an event stream of this session.
+    pub(super) async fn get(&self, last_id: Option<&str>) -> Result<Answer, Trouble> {
+        self.http.get(&self.id, self.version_header(), last_id).await
+    }
+
+    /// Whether the endpoint gave it an id.
+    pub(super) fn has_id(&self) -> bool {
+        self.id.is_some()
     }
 
     /// Tells a legacy endpoint, in the background, that nobody waits for a request any more.
@@ -278,15 +315,22 @@ impl Session {
         }
     }
 
-    /// Looks after the calls that wait for a person, until none waits.
-    pub fn expire_parked(self: &Arc<Self>) {
+    /// Gives up calls that have waited too long for a person, as long as the session lives.
+    fn expire_parked(self: &Arc<Self>) {
         let session = Arc::downgrade(self);
         self.spawn(async move {
-            tokio::time::sleep(super::park::PATIENCE + Duration::from_secs(1)).await;
-            if let Some(session) = session.upgrade() {
+            while let Some(session) = session.upgrade() {
                 session.parking.expire();
+                drop(session);
+                tokio::time::sleep(EXPIRY_ROUND).await;
             }
         });
+    }
+
+    /// The endpoint no longer knows the session.
+    pub(super) fn lost(&self) {
+        // When there is no room, the relay has enough to hear; the next request finds out.
+        let _ = self.unsolicited.try_send(Unsolicited::SessionLost);
     }
 
     /// Takes what belongs to no request: updates go to who watches, the rest to the relay.
@@ -312,10 +356,7 @@ impl Session {
             loop {
                 let Some(session) = session.upgrade() else { return };
                 backoff.attempt();
-                let opened = session
-                    .http
-                    .get(session.version_header(), last.as_ref().and_then(EventStream::last_id))
-                    .await;
+                let opened = session.get(last.as_ref().and_then(EventStream::last_id)).await;
                 match opened {
                     Ok(answer) if answer.status == 200 && answer.media == Media::EventStream => {
                         let body = answer.into_body();
@@ -323,13 +364,17 @@ impl Session {
                             Some(broken) => EventStream::resumed(body, broken),
                             None => EventStream::new(body),
                         };
+                        // While it is silent, the stream must not keep the session alive.
+                        let listening = Arc::downgrade(&session);
+                        drop(session);
                         while let Ok(Some(event)) = stream.next().await {
+                            let Some(session) = listening.upgrade() else { return };
                             session.take_event(event.data).await;
                         }
                         last = Some(stream);
                     }
-                    Ok(answer) if answer.status == 404 && last.is_some() && session.http.has_session() => {
-                        let _ = session.unsolicited.send(Unsolicited::SessionLost).await;
+                    Ok(answer) if answer.status == 404 && last.is_some() && session.id.is_some() => {
+                        session.lost();
                         return;
                     }
                     // Not offered is normal: one quiet note, and never again in this session.
@@ -342,9 +387,8 @@ impl Session {
                     Err(
                         Trouble::Redirect { .. } | Trouble::SignInRequired { .. } | Trouble::Forbidden { .. },
                     ) => return,
-                    Ok(_) | Err(_) => {}
+                    Ok(_) | Err(_) => drop(session),
                 }
-                drop(session);
                 let asked =
                     last.as_ref().and_then(EventStream::retry).map(Duration::from_millis).unwrap_or_default();
                 tokio::time::sleep(backoff.pause().max(asked.min(LONGEST_PAUSE))).await;
@@ -358,7 +402,7 @@ impl Session {
         }
         match crate::wire::parse(data) {
             Ok(message) if message.method() == Some("ping") && message.id().is_some() => {
-                self.decline(&message).await
+                let _ = self.decline(&message).await;
             }
             Ok(message) if !message.is_answer() => self.unsolicited(message).await,
             _ => self.report.verbose(|| {
@@ -386,9 +430,8 @@ impl Session {
         // What still waits to be told must not cost the endpoint its session.
         self.end(limit / 3).await;
         let _ = tokio::time::timeout(limit - limit / 3, async {
-            if self.http.has_session() {
-                let _ = self.http.delete(self.version_header()).await;
-                self.http.forget_session();
+            if self.id.is_some() {
+                let _ = self.http.delete(&self.id, self.version_header()).await;
             }
         })
         .await;
@@ -433,6 +476,6 @@ async fn send_notices(session: Weak<Session>, mut outbox: mpsc::Receiver<String>
             () = stop.cancelled() => outbox.try_recv().ok(),
         };
         let (Some(body), Some(session)) = (body, session.upgrade()) else { return };
-        session.notice(body).await;
+        let _ = session.notice(body).await;
     }
 }

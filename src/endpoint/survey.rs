@@ -13,8 +13,6 @@ use crate::report::{Report, visible};
 use crate::surface::{Kind, List, Observed, ParameterHeaders};
 use crate::wire::{Era, Object, json};
 
-const SKILLS: &str = "io.modelcontextprotocol/skills";
-
 /// Reads what the endpoint offers. `opening` is the result of `server/discover` or `initialize`.
 pub(super) async fn read(
     session: &Arc<Session>,
@@ -30,13 +28,11 @@ pub(super) async fn read(
         .object("capabilities")
         .map_err(|wrong| Trouble::NotMcp(format!("its capabilities are unreadable: {wrong:?}")))?
         .unwrap_or_default();
-    let offered = |kind: Kind| match kind {
-        Kind::Skills => capabilities
-            .object("extensions")
-            .ok()
-            .flatten()
-            .is_some_and(|extensions| extensions.get(SKILLS).is_some()),
-        _ => capabilities.get(kind.capability()).is_some(),
+    let offered = |kind: Kind| match kind.capability() {
+        (group, Some(extension)) => {
+            capabilities.object(group).ok().flatten().is_some_and(|all| all.get(extension).is_some())
+        }
+        (capability, None) => capabilities.get(capability).is_some(),
     };
     let list = |kind: Kind| async move {
         match offered(kind) {

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::exchange::{Exchange, Reply, Step, modern_headers};
-use super::session::{Session, refused};
+use super::session::{OWN_LIMIT, Session, refused};
 use super::trouble::Trouble;
 use crate::wire::meta::{self, Stamp};
 use crate::wire::{Era, Message, Object, json};
@@ -91,8 +91,8 @@ pub enum WatchEvent {
 pub struct Watch {
     /// What the endpoint promised to tell.
     pub honoured: Filter,
-    /// The errors with which a legacy endpoint refused single resources, as they came.
-    pub refusals: HashMap<String, Bytes>,
+    /// The errors with which a legacy endpoint refused single resources.
+    pub refusals: HashMap<String, Message>,
     /// What it tells.
     pub events: mpsc::Receiver<WatchEvent>,
     _open: Open,
@@ -122,8 +122,14 @@ impl Session {
         let stamp = Stamp { era: Era::Modern, capabilities: "{}", log_level: None, progress_token: None };
         let stamped =
             meta::stamp_params(&Object::read(&params).unwrap_or_default(), &Object::default(), &[], &stamp);
-        let mut exchange = Exchange::open(self, METHOD, &stamped, modern_headers(METHOD, None)).await?;
-        let honoured = match exchange.next().await {
+        let opening = async {
+            let mut exchange = Exchange::open(self, METHOD, &stamped, modern_headers(METHOD, None)).await?;
+            let first = exchange.next().await;
+            Ok((exchange, first))
+        };
+        let late = Err(Trouble::TimedOut { seconds: OWN_LIMIT.as_secs() });
+        let (exchange, first) = tokio::time::timeout(OWN_LIMIT, opening).await.unwrap_or(late)?;
+        let honoured = match first {
             Step::Note(note) if note.method() == Some("notifications/subscriptions/acknowledged") => {
                 let params = note.payload();
                 let said = params.object("notifications").ok().flatten().unwrap_or_default();
@@ -154,22 +160,23 @@ impl Session {
         let mut refusals = HashMap::new();
         let mut entry = self.watches.enter(Arc::downgrade(self), sender);
         for uri in &filter.uris {
+            // Entered first: whoever stops waiting here leaves nothing behind that is counted.
+            entry.uris.push(uri.clone());
             if !self.watches.count_up(uri) {
-                entry.uris.push(uri.clone());
                 continue;
             }
             let params = format!(r#"{{"uri":{}}}"#, json::quote(uri));
             match self.ask_raw("resources/subscribe", &params).await {
-                Ok(Reply::Result(_)) => entry.uris.push(uri.clone()),
+                Ok(Reply::Result(_)) => continue,
                 Ok(Reply::Error(message, _)) => {
-                    self.watches.count_down(uri);
-                    refusals.insert(uri.clone(), message.into_payload());
+                    refusals.insert(uri.clone(), message);
                 }
                 Ok(Reply::Trouble(trouble)) | Err(trouble) => {
-                    self.watches.count_down(uri);
                     self.report().verbose(|| format!("a resource cannot be watched: {trouble}"));
                 }
             }
+            entry.uris.pop();
+            self.watches.count_down(uri);
         }
         let honoured = Filter { resources_list: filter.resources_list, uris: entry.uris.clone() };
         self.watches.settle(entry.key, honoured.clone());

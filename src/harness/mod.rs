@@ -74,16 +74,14 @@ fn capabilities(opening: &Object<'_>) -> Option<Payload> {
             continue;
         }
         let mut inner = Edit::new(&entries);
-        for entry in entries.members().filter(|entry| !kept(&entry.key)) {
-            inner.remove(&entry.key);
-        }
+        inner.retain(kept);
         edit.set(group, inner.apply(&Bytes::copy_from_slice(entries.text().as_bytes())));
     }
     Some(edit.apply(&base))
 }
 
 fn is_known_extension(key: &str) -> bool {
-    key == "io.modelcontextprotocol/skills"
+    key == crate::wire::request::SKILLS
 }
 
 /// A channel writes into the model's context, and its permission relay approves tools (Claude Code "Channels"):

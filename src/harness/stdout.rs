@@ -33,8 +33,11 @@ impl Stdout {
     }
 
     /// Hands a line over if there is room at once.
-    pub fn try_send(&self, line: Payload) {
-        let _ = self.queue.try_send(line);
+    ///
+    /// # Errors
+    /// The line, when there is none.
+    pub fn try_send(&self, line: Payload) -> Result<(), Payload> {
+        self.queue.try_send(line).map_err(mpsc::error::TrySendError::into_inner)
     }
 }
 

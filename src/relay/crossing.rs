@@ -10,12 +10,22 @@ use super::refusal;
 use super::url_elicitation::as_question;
 use crate::endpoint::{Exchange, Reply, Step, Trouble};
 use crate::harness::notification_line;
-use crate::surface::{Admitted, Cleared};
+use crate::surface::{Admitted, Cleared, Gate};
 use crate::wire::meta::Edit;
 use crate::wire::{Era, Message, Object, Payload, Question, Request, json, method};
 
 /// What comes back for a request: an answer that may be shown, or the text of our own error.
 pub type Crossed = Result<Admitted, String>;
+
+/// What a `requestState` refers to.
+enum Parked {
+    /// There is none, or it is none of ours.
+    Nothing,
+    /// A call that goes on.
+    Call(Box<Exchange>),
+    /// One of ours that does not fit.
+    Unknown,
+}
 
 /// A request is sent once, and once more where the endpoint certainly did not act on it.
 const ATTEMPTS: u32 = 2;
@@ -56,15 +66,15 @@ impl Relay {
     ) -> Result<Crossed, Trouble> {
         let request = cleared.request();
         let session = &open.session;
-        let mut exchange = match self.take_parked(open, request).await {
-            Some(Some(exchange)) => exchange,
-            Some(None) => {
+        let mut exchange = match self.take_parked(open, request).await? {
+            Parked::Call(exchange) => *exchange,
+            Parked::Unknown => {
                 let text =
                     "requestState is unknown, expired, used, or of another request; call again without it";
                 return Ok(Err(refusal::error(refusal::INVALID_PARAMS, text, None)));
             }
-            None => {
-                if caller == Era::Modern && session.era() == Era::Legacy {
+            Parked::Nothing => {
+                if caller == Era::Modern && session.era() == Era::Legacy && open.offers("logging") {
                     self.ask_for_log_messages(open, request).await;
                 }
                 session.send(cleared).await?
@@ -72,11 +82,15 @@ impl Relay {
         };
         let mut asks = Asks::default();
         loop {
-            match exchange.next().await {
+            let step = tokio::select! {
+                step = exchange.next() => step,
+                trouble = asks.undelivered() => return Err(trouble),
+            };
+            match step {
                 Step::Note(note) if asks.taken_back(&note) => {}
                 // A legacy harness is asked while the call goes on; a modern one is told to ask, and calls again.
                 Step::Question(question) if caller == Era::Legacy && method::may_ask(request.method()) => {
-                    asks.put(self, session, question).await;
+                    asks.put(self, session, question);
                 }
                 Step::Note(note) => self.note(note, request, caller, session).await,
                 Step::Question(question) => {
@@ -85,12 +99,11 @@ impl Relay {
                         params: question.payload().text(),
                     };
                     if !(method::may_ask(request.method()) && request.client.client().can_answer(&asked)) {
-                        session.decline(&question).await;
+                        session.decline(&question).await?;
                         continue;
                     }
                     match session.parking.park(exchange, question, request) {
                         Ok(result) => {
-                            session.expire_parked();
                             return Ok(open
                                 .gate
                                 .admit_question(cleared, result)
@@ -99,7 +112,7 @@ impl Relay {
                         Err(back) => {
                             let (returned, question) = *back;
                             exchange = returned;
-                            session.decline(&question).await;
+                            session.decline(&question).await?;
                         }
                     }
                 }
@@ -117,7 +130,7 @@ impl Relay {
                         Some(question) => question.and_then(|question| {
                             open.gate.admit_question(cleared, question).map_err(|why| refusal::withheld(&why))
                         }),
-                        None => open.gate.admit_error(message).map_err(|why| refusal::withheld(&why)),
+                        None => Gate::admit_error(message).map_err(|why| refusal::withheld(&why)),
                     });
                 }
                 Step::Done(Reply::Trouble(trouble)) => return Err(trouble),
@@ -126,24 +139,23 @@ impl Relay {
     }
 
     /// A retry that answers a legacy endpoint's question: the parked call, after its answer was sent.
-    /// `None`: no such retry. `Some(None)`: a handle that does not fit.
-    async fn take_parked(&self, open: &super::Open, request: &Request) -> Option<Option<Exchange>> {
+    async fn take_parked(&self, open: &super::Open, request: &Request) -> Result<Parked, Trouble> {
         if open.session.era() != Era::Legacy {
-            return None;
+            return Ok(Parked::Nothing);
         }
         let params = request.params();
-        let handle = params.string("requestState")?;
+        let Some(handle) = params.string("requestState") else { return Ok(Parked::Nothing) };
         let Some((exchange, question)) = open.session.parking.take(&handle, request) else {
-            return Some(None);
+            return Ok(Parked::Unknown);
         };
         let responses = params.object("inputResponses").ok().flatten().unwrap_or_default();
         let response =
             responses.get(crate::endpoint::park::QUESTION_KEY).filter(|text| Object::read(text).is_ok());
         match response {
-            Some(response) => open.session.answer(&question, &format!("\"result\":{response}")).await,
-            None => open.session.decline(&question).await,
+            Some(response) => open.session.answer(&question, &format!("\"result\":{response}")).await?,
+            None => open.session.decline(&question).await?,
         }
-        Some(Some(exchange))
+        Ok(Parked::Call(Box::new(exchange)))
     }
 
     /// A notification that came with a request.

@@ -97,7 +97,7 @@ fn stamped(id: &Id, params: &Bytes) -> Payload {
     edit.apply(params)
 }
 
-fn ended(id: &Id) -> Payload {
+pub(super) fn ended(id: &Id) -> Payload {
     let id = id.as_str();
     result_line(id, format!(r#"{{"resultType":"complete","_meta":{{"{SUBSCRIPTION_ID}":{id}}}}}"#).into())
 }

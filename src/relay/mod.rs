@@ -26,6 +26,7 @@ use crate::harness::{LegacySession, Line, Questions, Stdin, Stdout, error_line, 
 use crate::limits::{Allow, Limits};
 use crate::report::Report;
 use crate::surface::{Gate, Observed};
+use crate::wire::parse::MAX_DEPTH;
 use crate::wire::request::progress_token;
 use crate::wire::{Declared, Era, Malformed, Message, Object, Payload, json, meta, parse};
 
@@ -51,6 +52,8 @@ pub struct Relay {
     questions: Questions,
     calls: Arc<Calls>,
     phase: watch::Sender<Phase>,
+    /// The session that was begun last, whatever became of it.
+    begun: Mutex<Option<Arc<Session>>>,
     reopen: mpsc::Sender<opening::Reopen>,
     legacy: Mutex<Option<Arc<LegacySession>>>,
     first: watch::Sender<Option<Arc<Declared>>>,
@@ -153,6 +156,7 @@ where
         stdout,
         calls: Arc::default(),
         phase: watch::Sender::new(Phase::Opening),
+        begun: Mutex::default(),
         reopen,
         legacy: Mutex::default(),
         first: watch::Sender::new(None),
@@ -172,10 +176,14 @@ where
     tokio::pin!(failure);
     let ending = loop {
         tokio::select! {
-            line = stdin.next() => match line {
-                Some(line) => relay.take_line(line).await,
-                None => break Ok(Ending::HarnessLeft),
-            },
+            line = stdin.next() => {
+                let Some(line) = line else { break Ok(Ending::HarnessLeft) };
+                tokio::select! {
+                    () = relay.take_line(line) => {}
+                    () = &mut stop => break Ok(Ending::Stopped),
+                    () = gone.cancelled() => break Ok(Ending::HarnessLeft),
+                }
+            }
             () = &mut stop => break Ok(Ending::Stopped),
             () = gone.cancelled() => break Ok(Ending::HarnessLeft),
             Ok(trouble) = &mut failure, if !failure.is_terminated() => break Err(trouble),
@@ -252,9 +260,6 @@ impl Relay {
     }
 
     async fn refuse_too_long(&self, id: Option<&str>) {
-        if id.is_some_and(|id| self.questions.unusable(id)) {
-            return;
-        }
         let limit = self.limits.message_bytes;
         let message = format!("the message is larger than the limit of {limit} bytes (--max-message-bytes)");
         self.refuse(id, refusal::error(INVALID_REQUEST, &message, Some(r#"{"reason":"too_large"}"#))).await;
@@ -263,9 +268,10 @@ impl Relay {
     async fn refuse_malformed(&self, wrong: Malformed) {
         let (id, error) = match wrong {
             Malformed::NotJson => (None, refusal::error(PARSE_ERROR, "the line is not JSON in UTF-8", None)),
-            Malformed::TooDeep => {
-                (None, refusal::error(PARSE_ERROR, "the line nests deeper than 512 levels", None))
-            }
+            Malformed::TooDeep { id } => (
+                id,
+                refusal::error(PARSE_ERROR, &format!("the line nests deeper than {MAX_DEPTH} levels"), None),
+            ),
             Malformed::Batch => (
                 None,
                 refusal::error(
@@ -281,8 +287,20 @@ impl Relay {
         self.refuse(id.as_deref(), error).await;
     }
 
+    /// Answers a line with an error. Does not wait for a harness that is not reading, within the bound on requests.
     async fn refuse(&self, id: Option<&str>, error: String) {
-        self.stdout.send(error_line(id.unwrap_or("null"), error.into())).await;
+        // An answer to a question of ours that cannot be used: the question has failed, and nobody asked anything.
+        if id.is_some_and(|id| self.questions.unusable(id)) {
+            return;
+        }
+        let line = error_line(id.unwrap_or("null"), error.into());
+        let Err(line) = self.stdout.try_send(line) else { return };
+        let stdout = self.stdout.clone();
+        if self.tasks.len() < self.limits.requests {
+            self.spawn(async move { stdout.send(line).await });
+        } else {
+            stdout.send(line).await;
+        }
     }
 
     async fn take_message(self: &Arc<Self>, message: Message) {
@@ -319,9 +337,10 @@ impl Relay {
                 biased;
                 () = call.cancelled() => return,
                 answer = relay.answer(&id, message, &caller) => answer,
-                () = relay.leaving.cancelled() => {
-                    error_line(id.as_str(), refusal::own("leaving", "mcp-hasp is ending").into())
-                }
+                () = relay.leaving.cancelled() => match endless {
+                    true => listen::ended(&id),
+                    false => error_line(id.as_str(), refusal::own("leaving", "mcp-hasp is ending").into()),
+                },
             };
             relay.stdout.send(answer).await;
             drop(call);
@@ -403,7 +422,10 @@ impl Relay {
             Phase::Ready(open) => open.session.close(CLOSING).await,
             // It may have given us a session before it was read whole.
             Phase::Opening | Phase::Failed(_) => {
-                drop(tokio::time::timeout(CLOSING, self.http.give_up_session()).await)
+                let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(session) = begun {
+                    session.close(CLOSING).await;
+                }
             }
         }
     }

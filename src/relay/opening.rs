@@ -1,6 +1,6 @@
 //! Opening the endpoint, and opening it again: only what was read whole is ever served from or sent to.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::{FIRST_ANSWER, Open, Phase, Relay};
 use crate::endpoint::opening::open;
-use crate::endpoint::{Opened, Patience, Trouble};
+use crate::endpoint::{Opened, Patience, Session, Trouble};
 use crate::surface::{Gate, Kind};
-use crate::wire::Client;
+use crate::wire::{Client, Era};
 
 /// How long a legacy endpoint waits to hear what the harness can do.
 const ACQUAINTANCE: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ impl Relay {
         }
         let mut phase = self.phase.subscribe();
         let retry = self.phase.send_if_modified(|phase| {
-            let failed = matches!(phase, Phase::Failed(_));
+            let failed = matches!(phase, Phase::Failed(_)) && !self.reopen.is_closed();
             if failed {
                 *phase = Phase::Opening;
             }
@@ -80,16 +80,22 @@ impl Relay {
         mut reopenings: mpsc::Receiver<Reopen>,
         failed: oneshot::Sender<Trouble>,
     ) {
+        let begun = |session: &Arc<Session>| {
+            *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(session));
+        };
         let client = async {
             let mut first = self.first.subscribe();
             let known = tokio::time::timeout(ACQUAINTANCE, first.wait_for(Option::is_some)).await;
             let known = known.ok().and_then(Result::ok);
             known.and_then(|first| Some(first.as_ref()?.client().clone())).unwrap_or_default()
         };
-        let first = open(Arc::clone(&self.http), client, &self.limits, Patience::Start, &self.report).await;
+        let first =
+            open(Arc::clone(&self.http), client, &self.limits, Patience::Start, &self.report, &begun).await;
         let mut current = match first {
             Ok(opened) => self.serve(opened, 0),
             Err(trouble) => {
+                // From here on nobody opens it again.
+                drop(reopenings);
                 self.phase.send_replace(Phase::Failed(trouble.clone()));
                 // Whoever waits has its answer before the process ends.
                 self.calls.settled().await;
@@ -103,9 +109,15 @@ impl Relay {
             }
             let client = self.client();
             let generation = current.generation + 1;
-            let again =
-                open(Arc::clone(&self.http), async { client }, &self.limits, Patience::None, &self.report)
-                    .await;
+            let again = open(
+                Arc::clone(&self.http),
+                async { client },
+                &self.limits,
+                Patience::None,
+                &self.report,
+                &begun,
+            )
+            .await;
             match again {
                 Ok(opened) => {
                     self.report.verbose(|| "the endpoint was opened again".into());
@@ -156,6 +168,21 @@ impl Relay {
         });
         self.spawn(Arc::clone(self).hear(Arc::clone(&open), unsolicited));
         self.phase.send_replace(Phase::Ready(Arc::clone(&open)));
+        self.repeat_log_level(&open);
         open
+    }
+
+    /// A new session of a legacy endpoint knows nothing of the level that a legacy harness has set.
+    fn repeat_log_level(self: &Arc<Self>, open: &Arc<Open>) {
+        let level = self.legacy().and_then(|session| session.log_level());
+        let Some(level) = level.filter(|_| open.session.era() == Era::Legacy && open.offers("logging"))
+        else {
+            return;
+        };
+        let session = Arc::clone(&open.session);
+        self.spawn(async move {
+            // Without it the endpoint sends what it thinks fit.
+            let _ = session.ask("logging/setLevel", &format!("{{\"level\":{level}}}")).await;
+        });
     }
 }

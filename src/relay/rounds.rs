@@ -35,7 +35,7 @@ impl Relay {
         if asking.rounds > MOST_ROUNDS {
             return Err(refusal::own(
                 "too_many_rounds",
-                "the endpoint asked for input more than 10 times in one call",
+                &format!("the endpoint asked for input more than {MOST_ROUNDS} times in one call"),
             ));
         }
         let result = admitted.payload();

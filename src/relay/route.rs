@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::opening::Reopen;
 use super::refusal::{self, INVALID_PARAMS, METHOD_NOT_FOUND};
 use super::rounds::Asking;
-use super::{Caller, Relay};
+use super::{Caller, Open, Relay};
 use crate::harness::{error_line, legacy, list_result, modern, result_line};
 use crate::surface::gate::Shape;
 use crate::surface::{Admitted, Kind};
-use crate::wire::{Era, Id, Message, Payload, Request, json, meta, method};
+use crate::wire::{Client, Declared, Era, Id, Message, Payload, Request, json, meta, method};
 
 impl Relay {
     /// Answers a request of the harness.
@@ -55,14 +55,19 @@ impl Relay {
 
     async fn initialize(self: &Arc<Self>, caller: &Caller) -> Result<Payload, String> {
         let Caller::Legacy(session) = caller else { return Err(not_found("initialize")) };
+        let open = self.told_of(session.declared.client()).await?;
+        Ok(legacy::initialize_result(&open.observed, session.version))
+    }
+
+    /// The opened endpoint; a legacy one, which is told once what its client can do, has heard of all of this.
+    async fn told_of(self: &Arc<Self>, client: &Client) -> Result<Arc<Open>, String> {
         let mut open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
-        let client = session.declared.client();
         if open.session.era() == Era::Legacy && !open.session.declared().covers(client) {
-            // Opened before it was known what this harness can do: a legacy endpoint is told once, at the beginning.
+            self.first.send_replace(Some(Arc::new(Declared::new(client.clone()))));
             self.reopen(open.generation, Reopen::Replaced);
             open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
         }
-        Ok(legacy::initialize_result(&open.observed, session.version))
+        Ok(open)
     }
 
     async fn discover(self: &Arc<Self>) -> Result<Payload, String> {
@@ -113,7 +118,11 @@ impl Relay {
     /// Over to the endpoint and back, as often as the endpoint asks a legacy harness's user something.
     async fn forward(self: &Arc<Self>, id: &Id, message: Message, caller: &Caller) -> Payload {
         let log_level = caller.log_level(&message.meta());
-        let mut request = Request::new(message, caller.declared(), log_level);
+        let declared = caller.declared();
+        if let Err(error) = self.told_of(declared.client()).await {
+            return error_line(id.as_str(), error.into());
+        }
+        let mut request = Request::new(message, declared, log_level);
         let mut asking = Asking::default();
         loop {
             let admitted = match self.cross(&request, caller.era()).await {

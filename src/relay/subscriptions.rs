@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::{Relay, refusal};
 use crate::endpoint::{Backoff, Filter, Trouble, Watch, WatchEvent};
 use crate::harness::notification_line;
+use crate::surface::Gate;
 use crate::wire::meta::{Edit, SUBSCRIPTION_ID};
 use crate::wire::{Message, Object, Payload, json};
 
@@ -122,7 +123,10 @@ impl Relay {
                         Ok(())
                     }
                     Ok(watch) => Err(match watch.and_then(|mut watch| watch.refusals.remove(&uri)) {
-                        Some(error) => error.into(),
+                        Some(error) => match Gate::admit_error(error) {
+                            Ok(admitted) => admitted.into_bytes().into(),
+                            Err(why) => refusal::withheld(&why).into(),
+                        },
                         None => {
                             let text = "the endpoint does not tell of changes of this resource";
                             refusal::own("not_honoured", text).into()

@@ -24,7 +24,7 @@ impl Relay {
             match heard {
                 // A question that belongs to no call can be put to a legacy harness alone.
                 Some(Unsolicited::Message(message)) if message.id().is_some() => {
-                    asks.put(&self, &open.session, message).await;
+                    asks.put(&self, &open.session, message);
                 }
                 Some(Unsolicited::Message(message)) if asks.taken_back(&message) => {}
                 Some(Unsolicited::Message(message)) => self.hear_note(message).await,

@@ -101,7 +101,7 @@ impl Gate {
     ///
     /// # Errors
     /// It is none.
-    pub fn admit_error(&self, message: Message) -> Result<Admitted, Withheld> {
+    pub fn admit_error(message: Message) -> Result<Admitted, Withheld> {
         let error = message.payload();
         let code = error.get("code").unwrap_or_default().trim_start_matches('-');
         if code.is_empty()

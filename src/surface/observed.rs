@@ -1,11 +1,12 @@
 //! A surface as it was read: the texts as they came, and where each item stands in them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use bytes::Bytes;
 
 use crate::wire::meta::Edit;
+use crate::wire::request::SKILLS;
 use crate::wire::{Era, Object, Payload, Splice, json};
 
 /// The lists that are read whole at start and served from memory.
@@ -59,13 +60,13 @@ impl Kind {
         }
     }
 
-    /// The capability without which the endpoint does not offer it.
-    pub fn capability(self) -> &'static str {
+    /// The capability without which the endpoint does not offer it, and where skills are concerned the extension.
+    pub fn capability(self) -> (&'static str, Option<&'static str>) {
         match self {
-            Kind::Tools => "tools",
-            Kind::Prompts => "prompts",
-            Kind::ResourceTemplates => "resources",
-            Kind::Skills => "extensions",
+            Kind::Tools => ("tools", None),
+            Kind::Prompts => ("prompts", None),
+            Kind::ResourceTemplates => ("resources", None),
+            Kind::Skills => ("extensions", Some(SKILLS)),
         }
     }
 }
@@ -98,7 +99,7 @@ pub struct List {
     kind: Kind,
     pages: Vec<Page>,
     names: HashMap<String, Place>,
-    hidden: Vec<Place>,
+    hidden: HashSet<Place>,
 }
 
 #[derive(Debug)]
@@ -107,7 +108,7 @@ struct Page {
     items: Vec<Range<usize>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     page: usize,
     item: usize,
@@ -119,7 +120,7 @@ pub type BadPage = String;
 impl List {
     /// A list without pages.
     pub fn new(kind: Kind) -> Self {
-        List { kind, pages: Vec::new(), names: HashMap::new(), hidden: Vec::new() }
+        List { kind, pages: Vec::new(), names: HashMap::new(), hidden: HashSet::new() }
     }
 
     /// Takes the text of a list result.
@@ -181,7 +182,7 @@ impl List {
     /// Leaves an item out of what is served. It stays part of the surface.
     pub fn hide(&mut self, name: &str) {
         if let Some(place) = self.names.get(name) {
-            self.hidden.push(*place);
+            self.hidden.insert(*place);
         }
     }
 

@@ -1,6 +1,6 @@
 //! `x-mcp-header`: arguments that a tool wants mirrored in request headers (MCP 2026-07-28 "Streamable HTTP", SEP-2243).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use http::header::HeaderName;
 use serde_json::Value;
@@ -86,10 +86,9 @@ fn annotations(tool: &str) -> Result<Vec<ParameterHeader>, String> {
     if let Some(schema) = tool.get("inputSchema") {
         walk(schema, Some(&mut Vec::new()), &mut found)?;
     }
-    for (at, annotation) in found.iter().enumerate() {
-        if found.iter().take(at).any(|earlier| earlier.header == annotation.header) {
-            return Err(format!("x-mcp-header {:?} stands twice", annotation.header.as_str()));
-        }
+    let mut seen = HashSet::with_capacity(found.len());
+    if let Some(twice) = found.iter().find(|annotation| !seen.insert(&annotation.header)) {
+        return Err(format!("x-mcp-header {:?} stands twice", twice.header.as_str()));
     }
     Ok(found)
 }
@@ -135,27 +134,20 @@ fn walk(
                     }
                 }
             }
+            // Maps from names to schemas.
+            "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
+                let Value::Object(schemas) = value else { continue };
+                schemas.values().try_for_each(|schema| walk(schema, None, found))?;
+            }
             // Data, not schemas.
             "default" | "const" | "enum" | "examples" => {}
-            _ => walk_any(value, found)?,
+            _ => match value {
+                Value::Array(items) => items.iter().try_for_each(|item| walk(item, None, found))?,
+                _ => walk(value, None, found)?,
+            },
         }
     }
     Ok(())
-}
-
-fn walk_any(value: &Value, found: &mut Vec<ParameterHeader>) -> Result<(), String> {
-    match value {
-        Value::Array(items) => items.iter().try_for_each(|item| walk_any(item, found)),
-        Value::Object(members) => {
-            walk(value, None, found)?;
-            // `$defs` and the like: a map from names to schemas.
-            members
-                .values()
-                .filter(|member| member.is_object())
-                .try_for_each(|member| walk(member, None, found))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

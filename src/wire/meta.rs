@@ -1,5 +1,7 @@
 //! The only code that edits a payload: members are cut, replaced and added, the rest stays as its own bytes.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 
 use super::Era;
@@ -31,19 +33,29 @@ pub const OWN_INFO: &str = concat!(r#"{"name":"mcp-hasp","version":""#, env!("CA
 #[derive(Debug)]
 pub struct Edit<'o, 'a> {
     object: &'o Object<'a>,
-    changes: Vec<(usize, Option<Payload>)>,
+    changes: HashMap<usize, Option<Payload>>,
     added: Vec<(String, Payload)>,
 }
 
 impl<'o, 'a> Edit<'o, 'a> {
     /// No change yet.
     pub fn new(object: &'o Object<'a>) -> Self {
-        Edit { object, changes: Vec::new(), added: Vec::new() }
+        Edit { object, changes: HashMap::new(), added: Vec::new() }
     }
 
     /// Takes a member out, if it is there.
     pub fn remove(&mut self, key: &str) -> &mut Self {
         self.change(key, None);
+        self
+    }
+
+    /// Takes out every member whose name does not fit.
+    pub fn retain(&mut self, kept: impl Fn(&str) -> bool) -> &mut Self {
+        for (at, member) in self.object.members().enumerate() {
+            if !kept(&member.key) {
+                self.changes.insert(at, None);
+            }
+        }
         self
     }
 
@@ -68,8 +80,7 @@ impl<'o, 'a> Edit<'o, 'a> {
 
     fn change(&mut self, key: &str, value: Option<Payload>) {
         if let Some(at) = self.object.members().position(|member| member.key == key) {
-            self.changes.retain(|(changed, _)| *changed != at);
-            self.changes.push((at, value));
+            self.changes.insert(at, value);
         }
     }
 

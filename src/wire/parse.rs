@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::json::{self, NotReadable, Object};
 use super::message::{Id, Message, Part, Sort};
+use super::skim::Skim;
 
 /// How deep objects and arrays may nest. Real messages stay below 30; readers that recurse break at some thousands.
 pub const MAX_DEPTH: usize = 512;
@@ -14,7 +15,10 @@ pub enum Malformed {
     /// Not UTF-8, or not JSON (JSON-RPC 2.0 §5.1: -32700).
     NotJson,
     /// Nested deeper than [`MAX_DEPTH`].
-    TooDeep,
+    TooDeep {
+        /// The id's own text, where one could be found.
+        id: Option<String>,
+    },
     /// A JSON array of messages (removed from MCP in 2025-06-18).
     Batch,
     /// JSON, but no message (-32600). With the id where one could be read, as its own text.
@@ -29,15 +33,10 @@ pub enum Malformed {
 /// Reads one message. Newlines between its tokens become spaces, so that it fits on one line.
 pub fn parse(mut bytes: Vec<u8>) -> Result<Message, Malformed> {
     if memchr::memchr2(b'\n', b'\r', &bytes).is_some() {
-        // Inside a JSON string neither may stand unescaped, so only white space changes.
-        for byte in &mut bytes {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
+        put_on_one_line(&mut bytes);
     }
     if !json::depth_within(&bytes, MAX_DEPTH) {
-        return Err(Malformed::TooDeep);
+        return Err(Malformed::TooDeep { id: skimmed(&bytes) });
     }
     let text = String::from_utf8(bytes).map_err(|_| Malformed::NotJson)?;
     if text.trim_start().starts_with('[') {
@@ -50,6 +49,27 @@ pub fn parse(mut bytes: Vec<u8>) -> Result<Message, Malformed> {
     Ok(Message { text, id, method, sort, payload, meta })
 }
 
+/// Newlines between tokens become spaces. One inside a string stays, where it makes the text invalid.
+fn put_on_one_line(bytes: &mut [u8]) {
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in bytes {
+        match *byte {
+            b'\n' | b'\r' if !in_string => *byte = b' ',
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            _ => {}
+        }
+    }
+}
+
+/// The id of a message that cannot be read as a whole.
+fn skimmed(bytes: &[u8]) -> Option<String> {
+    let mut skim = Skim::default();
+    skim.feed(bytes);
+    skim.into_id()
+}
+
 type Envelope = (Option<Id>, Option<String>, Sort, Option<Part>, Option<Part>);
 
 fn envelope(text: &str) -> Result<Envelope, Malformed> {
@@ -58,7 +78,7 @@ fn envelope(text: &str) -> Result<Envelope, Malformed> {
         Err(NotReadable::Duplicate(key)) => {
             return Err(Malformed::NotAMessage {
                 why: format!("member {} stands twice", json::quote(&key)),
-                id: None,
+                id: if key == "id" { None } else { skimmed(text.as_bytes()) },
             });
         }
         Err(NotReadable::Syntax) => {
@@ -189,7 +209,11 @@ mod tests {
         assert_eq!(read("{").unwrap_err(), Malformed::NotJson);
         assert_eq!(parse(vec![0xff, 0xfe]).unwrap_err(), Malformed::NotJson);
         assert_eq!(read(" [ ]").unwrap_err(), Malformed::Batch);
-        assert_eq!(read(&"[".repeat(200_000)).unwrap_err(), Malformed::TooDeep);
+        assert_eq!(read(&"[".repeat(200_000)).unwrap_err(), Malformed::TooDeep { id: None });
+        assert_eq!(
+            read("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\nb\"}").unwrap_err(),
+            Malformed::NotJson
+        );
         assert!(matches!(read("7").unwrap_err(), Malformed::NotAMessage { id: None, .. }));
         assert!(
             matches!(read(r#"{"id":1}"#).unwrap_err(), Malformed::NotAMessage { id: Some(id), .. } if id == "1")

@@ -97,7 +97,8 @@ pub struct Client {
     pub skills: Option<String>,
 }
 
-const SKILLS: &str = "io.modelcontextprotocol/skills";
+/// The skills extension (SEP-2640).
+pub const SKILLS: &str = "io.modelcontextprotocol/skills";
 
 impl Client {
     /// Reads a `ClientCapabilities` object. What this program cannot relay is left out (tasks, other extensions).

@@ -42,7 +42,9 @@ impl Skim {
     /// The id's own text, if one was found.
     pub fn into_id(self) -> Option<String> {
         let id = String::from_utf8(self.id).ok().filter(|_| self.found)?;
-        is_id(id.trim()).then(|| id.trim().to_owned())
+        let id = id.trim();
+        let valid = is_id(id) && serde_json::from_str::<serde::de::IgnoredAny>(id).is_ok();
+        valid.then(|| id.to_owned())
     }
 
     fn step(&mut self, byte: u8) {
@@ -128,6 +130,8 @@ mod tests {
             (r#"{"method":"notifications/x","params":{"id":1}}"#, None),
             (r#"{"id":{"id":1}}"#, None),
             (r#"{"id":null}"#, None),
+            (r#"{"id":007}"#, None),
+            (r#"{"id":"a" "b"}"#, None),
             (r#"[{"id":1}]"#, None),
             ("not json at all", None),
             (r#"{"id":7"#, None),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Phase, in_phase, subscribe};
 use crate::support::{Endpoint, Era, Fate, Harness, four_eras};
 
-/// The contract's limit.
+/// How long leaving may take.
 const SOON: Duration = Duration::from_secs(2);
 
 /// What makes a program leave.
@@ -168,7 +168,7 @@ async fn a_signal_while_leaving_is_no_surprise() {
         harness.signal("TERM").await;
         harness.close_stdin();
         let (code, took) = harness.wait_exit().await;
-        // both are reasons to leave, and the contract does not say which one counts
+        // both are reasons to leave, and nothing is promised of which one counts
         assert!([0, 130].contains(&code), "{code}");
         assert!(took < SOON, "{took:?}");
     }

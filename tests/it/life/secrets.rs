@@ -124,7 +124,7 @@ async fn no_secret_is_on_stderr_when_the_start_fails() {
     }
 }
 
-/// F27: also with server errors that echo the request.
+/// also with server errors that echo the request.
 #[tokio::test]
 async fn no_secret_is_on_stderr_when_the_endpoint_repeats_it_in_an_error() {
     let replies: [fn() -> Reply; 3] = [
