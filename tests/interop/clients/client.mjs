@@ -25,7 +25,7 @@ if (capabilities.elicitation) {
     return answers.shift() ?? { action: 'cancel' };
   });
 }
-if (capabilities.roots) client.setRequestHandler('roots/list', () => ({ roots: [{ uri: 'file:///home/kit', name: 'kit' }] }));
+if (capabilities.roots) client.setRequestHandler('roots/list', () => ({ roots: [{ uri: 'file:///kit', name: 'kit' }] }));
 if (capabilities.sampling) {
   client.setRequestHandler('sampling/createMessage', ({ params }) => {
     events.push({ sampled: params.messages });

@@ -54,7 +54,7 @@ class Walk:
         return types.ElicitResult.model_validate(reply)
 
     async def roots(self, context):
-        return types.ListRootsResult.model_validate({"roots": [{"uri": "file:///home/kit", "name": "kit"}]})
+        return types.ListRootsResult.model_validate({"roots": [{"uri": "file:///kit", "name": "kit"}]})
 
     async def sample(self, context, params):
         self.events.append({"sampled": dump(params)["messages"]})
