@@ -1,5 +1,6 @@
 """Installs the pinned SDKs under .cache/interop, once; a changed pin installs again."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".cache" / "interop"
 PYTHON = CACHE / "py" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parents[1] / "target"))
+RUST = TARGET / "debug/examples" / ("interop-client.exe" if sys.platform == "win32" else "interop-client")
 
 
 def done(mark: pathlib.Path, pins: pathlib.Path) -> bool:
@@ -42,10 +45,17 @@ def python() -> None:
         mark.write_text(pins.read_text())
 
 
-def install() -> None:
+def rust() -> None:
+    """Builds the client on rmcp; its pin is Cargo.lock."""
+    subprocess.run(["cargo", "build", "--quiet", "--example", RUST.stem], cwd=HERE, check=True, stdout=sys.stderr)
+
+
+def install(with_rust: bool = True) -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     node()
     python()
+    if with_rust:
+        rust()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ Needs python3, node and npm; installs the pinned SDKs under .cache/interop at th
 import argparse
 import concurrent.futures
 import json
-import os
 import pathlib
 import shlex
 import shutil
@@ -24,7 +23,7 @@ import compare
 import table
 import wire
 from endpoints import SERVERS, Endpoint
-from install import HERE, PYTHON, install
+from install import HERE, PYTHON, RUST, TARGET, install
 
 # `reference`: how the same client goes straight to an endpoint of 2025, when its own way would not get there.
 CLIENTS = {
@@ -39,13 +38,15 @@ CLIENTS = {
         "reference": "auto",
         "silent": True,
     },
+    "rs-2025": {"title": "rmcp client 3.11, 2025", "era": "legacy", "speaks": "2025-11-25"},
+    "rs-2026": {"title": "rmcp client 3.11, 2026", "era": "auto", "speaks": "2026-07-28"},
 }
+SCRIPTS = {"ts": ["node", HERE / "clients/client.mjs"], "py": [PYTHON, HERE / "clients/client.py"], "rs": [RUST]}
 PATIENCE = 90  # seconds for one client to walk one plan
 
 
 def walk(client: str, era: str, plan: pathlib.Path, target: list[str]) -> dict:
-    script = [PYTHON, HERE / "clients/client.py"] if client.startswith("py") else ["node", HERE / "clients/client.mjs"]
-    command = [*map(str, script), "--era", era, "--plan", str(plan), *target]
+    command = [*map(str, SCRIPTS[client[:2]]), "--era", era, "--plan", str(plan), *target]
     try:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE, text=True, encoding="utf-8")
         return json.loads(done.stdout)
@@ -122,8 +123,7 @@ def put_back_progress(plan: dict, through: dict, sessions: list[wire.Session]) -
 
 
 def default_binary() -> str:
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parents[1] / "target"))
-    return str(target / "release" / ("mcp-hasp.exe" if sys.platform == "win32" else "mcp-hasp"))
+    return str(TARGET / "release" / ("mcp-hasp.exe" if sys.platform == "win32" else "mcp-hasp"))
 
 
 def main() -> int:
@@ -140,10 +140,10 @@ def main() -> int:
     if not chosen.proxy and not pathlib.Path(chosen.binary).exists():
         print(f"there is no {chosen.binary}; build it first: cargo build --release", file=sys.stderr)
         return 1
-    install()
-    begun = time.monotonic()
     servers = [name for name in SERVERS if not chosen.server or name in chosen.server]
     clients = [name for name in CLIENTS if not chosen.client or name in chosen.client]
+    install(with_rust=any(client.startswith("rs") for client in clients))
+    begun = time.monotonic()
     verdicts = {}
     with tempfile.TemporaryDirectory(prefix="interop-") as scratch:
         keep = (chosen.keep or pathlib.Path(scratch)).resolve()
