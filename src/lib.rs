@@ -1,1 +1,52 @@
-//! skeleton
+//! mcp-hasp: a stdio MCP server that forwards to exactly one remote MCP endpoint, without trusting it blindly.
+//!
+//! The rooms, in the order a byte walks through them:
+//!
+//! - [`cli`] what was typed → [`config`] what it means, checked once → [`command`] which rooms are wired
+//! - [`harness`] the stdio side: [`harness::stdin`] lines in, [`harness::stdout`] the one writer,
+//!   [`harness::modern`] and [`harness::legacy`] what each era expects
+//! - [`wire`] JSON-RPC as raw text: [`wire::parse`] the one door for outside JSON, [`wire::meta`] the one editor
+//! - [`relay`] between the sides: [`relay::route`] answer, refuse or forward, [`relay::crossing`] the only way over
+//! - [`surface`] what of the endpoint can steer a model, and the [`surface::gate`] that lets requests out and answers in
+//! - [`endpoint`] the HTTPS side: [`endpoint::opening`] era and revision, [`endpoint::survey`] every list once,
+//!   [`endpoint::http`] requests to the one URL, [`endpoint::sse`] events
+//! - [`net`] the one HTTP client and the one URL, [`secret`] what must not be printed, [`report`] the one writer of stderr,
+//!   [`failure`] every ending with its exit code and its words
+//!
+//! `SECURITY.md` names the home of each promise.
+
+pub mod cli;
+pub mod command;
+pub mod config;
+pub mod endpoint;
+pub mod failure;
+pub mod harness;
+pub mod net;
+pub mod relay;
+pub mod report;
+pub mod secret;
+pub mod surface;
+pub mod wire;
+
+use failure::{Exit, Failure};
+use report::Report;
+
+/// Runs a command line to its end. `environment` looks a variable up.
+pub fn run(cli: cli::Cli, environment: &dyn Fn(&str) -> Option<String>) -> Exit {
+    let (level, format) = config::level(&cli);
+    let report = Report::start(level, format);
+    let outcome = config::Config::new(cli, environment).and_then(|config| {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;
+        let outcome = runtime.block_on(command::serve::serve(config, report.clone()));
+        // A read of stdin that nobody cancels must not keep the process.
+        runtime.shutdown_background();
+        outcome
+    });
+    let exit = outcome.unwrap_or_else(|failure| {
+        report.error(failure.to_string());
+        failure.exit()
+    });
+    report.flush();
+    exit
+}

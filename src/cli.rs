@@ -1,0 +1,95 @@
+//! The flags as typed. What they mean is decided in `config.rs`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Parser};
+
+use crate::report::Format;
+
+/// Lets a harness talk to one remote MCP server without having to trust it blindly.
+#[derive(Debug, Parser)]
+#[command(
+    name = "mcp-hasp",
+    version,
+    about = "A stdio MCP server that forwards to exactly one remote MCP endpoint",
+    long_about = "A stdio MCP server that forwards to exactly one remote MCP endpoint.\n\n\
+        A harness (Claude Code, Codex, Cursor, OpenCode, …) starts it; it is not meant to be typed at. \
+        stdout carries MCP messages and nothing else, every diagnostic goes to stderr.",
+    after_help = "Exit codes: 0 done, or the harness left · 1 unexpected failure · 2 the surface is not the pinned one · \
+        64 bad command line · 66 an input file cannot be read · 69 endpoint unreachable or not an MCP server · \
+        74 sign-in store unusable · 77 sign-in refused or not possible · 130 interrupted",
+    group(ArgGroup::new("mode").args(["login", "logout", "inspect", "write_lock", "print_config", "status"]))
+)]
+pub struct Cli {
+    /// The one endpoint: https, or http on a loopback host
+    #[arg(long, value_name = "URL", env = "MCP_HASP_URL", hide_env_values = true, help_heading = "Endpoint")]
+    pub url: Option<String>,
+
+    /// Bearer token; better given as MCP_HASP_TOKEN or with --token-file, where other users cannot see it
+    #[arg(long, value_name = "TOKEN", help_heading = "Endpoint", conflicts_with = "token_file")]
+    pub token: Option<String>,
+
+    /// Read the bearer token from a file
+    #[arg(long, value_name = "FILE", help_heading = "Endpoint")]
+    pub token_file: Option<PathBuf>,
+
+    /// Extra request header; ${VAR} in the value reads the environment, $${ is a literal ${
+    #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "Endpoint")]
+    pub headers: Vec<String>,
+
+    /// Read extra request headers from a file, one `Name: value` a line
+    #[arg(long, value_name = "FILE", help_heading = "Endpoint")]
+    pub header_file: Option<PathBuf>,
+
+    /// Additional trusted root certificates
+    #[arg(long, value_name = "PEM", help_heading = "Endpoint")]
+    pub ca_file: Option<PathBuf>,
+
+    /// Largest single message accepted from either side, in bytes
+    #[arg(long, value_name = "N", default_value_t = 32 * 1024 * 1024, help_heading = "Limits")]
+    pub max_message_bytes: usize,
+
+    /// Let the endpoint ask the harness's model for completions (sampling/createMessage)
+    #[arg(long, help_heading = "Limits")]
+    pub allow_sampling: bool,
+
+    /// Let the endpoint ask which folders the harness works in (roots/list)
+    #[arg(long, help_heading = "Limits")]
+    pub allow_roots: bool,
+
+    /// Say more on stderr: -v events of the session, -vv one line per request
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
+    pub verbose: u8,
+
+    /// Say only what went wrong
+    #[arg(long, conflicts_with = "verbose", help_heading = "Diagnostics")]
+    pub quiet: bool,
+
+    /// How lines on stderr look
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, help_heading = "Diagnostics")]
+    pub log_format: Format,
+
+    /// Sign in ahead of time and exit (not yet)
+    #[arg(long, hide = true)]
+    pub login: bool,
+
+    /// Forget the stored sign-in and exit (not yet)
+    #[arg(long, hide = true)]
+    pub logout: bool,
+
+    /// Print the surface and exit (not yet)
+    #[arg(long, hide = true)]
+    pub inspect: bool,
+
+    /// Record the surface in the lock file and exit (not yet)
+    #[arg(long, hide = true)]
+    pub write_lock: bool,
+
+    /// Print the entry for a harness's config and exit (not yet)
+    #[arg(long, value_name = "HARNESS", hide = true)]
+    pub print_config: Option<String>,
+
+    /// List stored sign-ins and exit (not yet)
+    #[arg(long, hide = true)]
+    pub status: bool,
+}

@@ -1,0 +1,3 @@
+//! Which command, and how its rooms are wired.
+
+pub mod serve;

@@ -1,0 +1,306 @@
+//! What the command line and the environment mean. Every check on them happens here, once.
+
+use std::path::{Path, PathBuf};
+
+use reqwest::Certificate;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::cli::Cli;
+use crate::failure::Failure;
+use crate::net::EndpointUrl;
+use crate::report::{Format, Level};
+use crate::secret::{AccessToken, Secret};
+
+/// A checked command line.
+#[derive(Debug)]
+pub struct Config {
+    /// The one endpoint.
+    pub url: EndpointUrl,
+    /// A pasted token: no sign-in, nothing stored.
+    pub token: Option<AccessToken>,
+    /// Extra request headers for the endpoint alone.
+    pub headers: HeaderMap,
+    /// Roots trusted beside the system's.
+    pub extra_roots: Vec<Certificate>,
+    /// Sizes and counts.
+    pub limits: Limits,
+    /// What the endpoint may ask of the harness beyond questions to the user.
+    pub allow: Allow,
+}
+
+/// Bounds on what is taken from either side.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Largest single message, in bytes.
+    pub message_bytes: usize,
+    /// Pages of one list.
+    pub pages: usize,
+    /// Requests of the harness under way at once.
+    pub requests: usize,
+}
+
+/// What the user allows the endpoint to ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Allow {
+    /// `sampling/createMessage`
+    pub sampling: bool,
+    /// `roots/list`
+    pub roots: bool,
+}
+
+/// Names of environment variables that hold a token, first one wins.
+const TOKEN_VARIABLES: [&str; 2] = ["MCP_HASP_TOKEN", "PLAYERTHREE_TOKEN"];
+/// No file named on the command line is larger than this.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// How loud stderr is.
+pub fn level(cli: &Cli) -> (Level, Format) {
+    let level = match (cli.quiet, cli.verbose) {
+        (true, _) => Level::Error,
+        (false, 0) => Level::Info,
+        (false, 1) => Level::Verbose,
+        (false, _) => Level::Debug,
+    };
+    (level, cli.log_format)
+}
+
+impl Config {
+    /// Checks a command line. `environment` looks a variable up.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] (64) for a bad value, [`Failure::File`] (66) for a file that cannot be read.
+    pub fn new(cli: Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+        refuse_unbuilt_modes(&cli)?;
+        let url = cli
+            .url
+            .as_deref()
+            .filter(|url| !url.is_empty())
+            .ok_or_else(|| usage("no endpoint given; add --url https://… (or set MCP_HASP_URL)"))?;
+        let url = EndpointUrl::parse(url).map_err(|why| usage(format!("--url {why}")))?;
+        if cli.max_message_bytes < 1024 {
+            return Err(usage("--max-message-bytes must be at least 1024"));
+        }
+        Ok(Config {
+            token: token(&cli, environment)?,
+            headers: headers(&cli, environment)?,
+            extra_roots: extra_roots(cli.ca_file.as_deref())?,
+            limits: Limits { message_bytes: cli.max_message_bytes, pages: 1000, requests: 4096 },
+            allow: Allow { sampling: cli.allow_sampling, roots: cli.allow_roots },
+            url,
+        })
+    }
+}
+
+fn refuse_unbuilt_modes(cli: &Cli) -> Result<(), Failure> {
+    for (given, mode) in [
+        (cli.login, "--login"),
+        (cli.logout, "--logout"),
+        (cli.inspect, "--inspect"),
+        (cli.write_lock, "--write-lock"),
+        (cli.print_config.is_some(), "--print-config"),
+        (cli.status, "--status"),
+    ] {
+        if given {
+            return Err(Failure::NotYet(mode));
+        }
+    }
+    Ok(())
+}
+
+fn token(cli: &Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<AccessToken>, Failure> {
+    let (source, text) = if let Some(path) = &cli.token_file {
+        ("--token-file", read_text("--token-file", path)?)
+    } else if let Some(token) = &cli.token {
+        ("--token", token.clone())
+    } else {
+        let found = TOKEN_VARIABLES
+            .iter()
+            .find_map(|name| Some((*name, environment(name).filter(|t| !t.is_empty())?)));
+        match found {
+            Some(found) => found,
+            None => return Ok(None),
+        }
+    };
+    let token = Secret::new(text.trim().to_owned());
+    // RFC 6750 §2.1: visible ASCII, so nothing can be smuggled into the header.
+    let plain = !token.expose_secret().is_empty()
+        && token.expose_secret().bytes().all(|byte| byte.is_ascii_graphic());
+    if !plain {
+        return Err(usage(format!(
+            "{source} does not hold a bearer token (visible ASCII characters, no blanks)"
+        )));
+    }
+    Ok(Some(AccessToken(token)))
+}
+
+fn headers(cli: &Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    let mut lines = cli.headers.clone();
+    if let Some(path) = &cli.header_file {
+        let text = read_text("--header-file", path)?;
+        lines.extend(
+            text.lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty() && !line.starts_with('#'))
+                .map(str::to_owned),
+        );
+    }
+    for line in lines {
+        let (name, value) = header(&line, environment)?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+/// Headers that the protocol or the connection sets.
+fn is_reserved(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.starts_with("mcp-")
+        || matches!(
+            name,
+            "accept"
+                | "accept-encoding"
+                | "connection"
+                | "content-encoding"
+                | "content-length"
+                | "content-type"
+                | "cookie"
+                | "expect"
+                | "host"
+                | "last-event-id"
+                | "origin"
+                | "te"
+                | "trailer"
+                | "transfer-encoding"
+                | "upgrade"
+        )
+}
+
+fn header(
+    line: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<(HeaderName, HeaderValue), Failure> {
+    let (name, value) = line.split_once(':').ok_or_else(|| {
+        usage("--header must read 'Name: value' as one argument; quote it, or write Name:${VAR} where blanks split arguments")
+    })?;
+    let name = HeaderName::from_bytes(name.trim().as_bytes())
+        .map_err(|_| usage("--header has a name that is not an HTTP field name (RFC 9110 §5.1)"))?;
+    if is_reserved(&name) {
+        return Err(usage(format!("--header cannot set {name}: the protocol or the connection sets it")));
+    }
+    let value = expand(value.trim(), environment).map_err(|variable| {
+        usage(format!("--header {name}: the environment variable {variable} is not set or empty"))
+    })?;
+    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| {
+        usage(format!("--header {name}: the value holds a control character or is not plain text"))
+    })?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+/// Replaces `${VAR}`; `$${` stands for `${`. What a variable holds is not expanded again.
+fn expand(value: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once("${") {
+        if let Some(before) = before.strip_suffix('$') {
+            out.push_str(before);
+            out.push_str("${");
+            rest = after;
+            continue;
+        }
+        out.push_str(before);
+        let (name, after) = after.split_once('}').ok_or_else(|| format!("{after} (no closing brace)"))?;
+        out.push_str(&environment(name).filter(|text| !text.is_empty()).ok_or(name)?);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn extra_roots(path: Option<&Path>) -> Result<Vec<Certificate>, Failure> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let wrong = |why: &str| Failure::File { option: "--ca-file", path: path.into(), why: why.into() };
+    let text = read_text("--ca-file", path)?;
+    let roots =
+        Certificate::from_pem_bundle(text.as_bytes()).map_err(|_| wrong("holds a damaged certificate"))?;
+    if roots.is_empty() {
+        return Err(wrong("holds no PEM certificate"));
+    }
+    Ok(roots)
+}
+
+fn read_text(option: &'static str, path: &Path) -> Result<String, Failure> {
+    let wrong = |why: String| Failure::File { option, path: PathBuf::from(path), why };
+    let length = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+    if length > MAX_FILE {
+        return Err(wrong(format!("is larger than {MAX_FILE} bytes")));
+    }
+    std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
+}
+
+fn usage(text: impl Into<String>) -> Failure {
+    Failure::Usage(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn environment(name: &str) -> Option<String> {
+        match name {
+            "V" => Some("Bearer t".into()),
+            "NESTED" => Some("${V}".into()),
+            "EMPTY" => Some(String::new()),
+            "MCP_HASP_TOKEN" => Some("tok-1".into()),
+            _ => None,
+        }
+    }
+
+    fn config(args: &[&str]) -> Result<Config, Failure> {
+        let line = ["mcp-hasp", "--url", "https://a.example/mcp"].iter().chain(args);
+        Config::new(Cli::try_parse_from(line).unwrap(), &environment)
+    }
+
+    fn sent(args: &[&str]) -> String {
+        config(args).unwrap().headers.get("x-a").unwrap().to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn header_values_are_trimmed_and_expanded_once() {
+        assert_eq!(sent(&["--header", "X-A:${V}"]), "Bearer t");
+        assert_eq!(sent(&["--header", "X-A:  t "]), "t");
+        assert_eq!(sent(&["--header", "X-A: a${V}b$${V}"]), "aBearer tb${V}");
+        assert_eq!(sent(&["--header", "X-A: ${NESTED}"]), "${V}");
+    }
+
+    #[test]
+    fn a_bad_header_is_a_bad_command_line_and_its_value_is_not_shown() {
+        for bad in [
+            "X-A: ${NOPE}",
+            "X-A: ${EMPTY}",
+            "X-A: ${V",
+            "X-A hunter2",
+            "X A: hunter2",
+            "X-A: hunter2\r\nX-B: c",
+            "Cookie: hunter2",
+            "Mcp-Session-Id: hunter2",
+        ] {
+            let failure = config(&["--header", bad]).unwrap_err();
+            assert!(matches!(failure, Failure::Usage(_)), "{bad}: {failure:?}");
+            assert!(!failure.to_string().contains("hunter2"), "{failure}");
+        }
+        let failure = config(&["--header", "X-Key: ${NOPE}"]).unwrap_err().to_string();
+        assert!(failure.contains("NOPE") && failure.contains("x-key"), "{failure}");
+    }
+
+    #[test]
+    fn the_token_comes_from_the_flag_before_the_environment() {
+        let token = |args: &[&str]| config(args).unwrap().token.unwrap().0.expose_secret().to_owned();
+        assert_eq!(token(&[]), "tok-1");
+        assert_eq!(token(&["--token", "tok-2"]), "tok-2");
+        assert!(config(&["--token", "a b"]).is_err());
+        assert!(config(&["--token", "a\r\nb"]).is_err());
+    }
+}

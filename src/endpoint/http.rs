@@ -1,0 +1,326 @@
+//! Requests to the one URL, with the token. Nothing else in the program holds the token or sends to the endpoint.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use reqwest::{Client, Method, Request, Response};
+
+use super::sse;
+use super::trouble::Trouble;
+use crate::net::EndpointUrl;
+use crate::net::url::without_query;
+use crate::report::visible;
+use crate::secret::AccessToken;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The revision a request is written in.
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// The method of the request in the body.
+pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+/// The name or URI the request is about.
+pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// The body of an answer that is not a success is read up to this many bytes.
+const MAX_ERROR_BODY: usize = 1024 * 1024;
+
+/// The way to the endpoint.
+#[derive(Debug)]
+pub struct Http {
+    client: Client,
+    url: EndpointUrl,
+    fixed: HeaderMap,
+    has_token: bool,
+    limit: usize,
+    session: Mutex<Option<HeaderValue>>,
+}
+
+/// The kinds of body that MCP knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Media {
+    Json,
+    EventStream,
+    Other,
+}
+
+/// An answer whose head has arrived.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) media: Media,
+    body: Body,
+}
+
+/// A body that is read piece by piece.
+#[derive(Debug)]
+pub(super) struct Body {
+    response: Response,
+    limit: usize,
+}
+
+impl Http {
+    /// `headers` go to the endpoint alone, with every request.
+    pub fn new(
+        client: Client,
+        url: EndpointUrl,
+        headers: &HeaderMap,
+        token: Option<&AccessToken>,
+        limit: usize,
+    ) -> Self {
+        let mut fixed = headers.clone();
+        if let Some(AccessToken(token)) = token {
+            // config.rs has checked that it is visible ASCII.
+            if let Ok(mut value) = HeaderValue::try_from(format!("Bearer {}", token.expose_secret())) {
+                value.set_sensitive(true);
+                fixed.insert(AUTHORIZATION, value);
+            }
+        }
+        Http { client, url, fixed, has_token: token.is_some(), limit, session: Mutex::default() }
+    }
+
+    /// The endpoint's address.
+    pub fn url(&self) -> &EndpointUrl {
+        &self.url
+    }
+
+    /// The largest message taken, in bytes.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Whether the endpoint gave us a session id.
+    pub(super) fn has_session(&self) -> bool {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Forgets the session id.
+    pub(super) fn forget_session(&self) {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Sends one JSON-RPC message.
+    pub(super) async fn post(&self, headers: HeaderMap, body: String) -> Result<Answer, Trouble> {
+        let mut request = self.request(Method::POST, headers);
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        *request.body_mut() = Some(body.into());
+        self.send(request).await
+    }
+
+    /// Opens an event stream (legacy), from after `last_id` where there is one.
+    pub(super) async fn get(&self, headers: HeaderMap, last_id: Option<&str>) -> Result<Answer, Trouble> {
+        let mut request = self.request(Method::GET, headers);
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(value) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+            request.headers_mut().insert(LAST_EVENT_ID, value);
+        }
+        self.send(request).await
+    }
+
+    /// Gives the session up.
+    pub(super) async fn delete(&self, headers: HeaderMap) -> Result<(), Trouble> {
+        self.send(self.request(Method::DELETE, headers)).await.map(drop)
+    }
+
+    fn request(&self, method: Method, mut headers: HeaderMap) -> Request {
+        let mut request = Request::new(method, self.url.as_url().clone());
+        if let Some(id) = &*self.session.lock().unwrap_or_else(PoisonError::into_inner) {
+            headers.insert(SESSION_ID, id.clone());
+        }
+        for (name, value) in &self.fixed {
+            headers.append(name, value.clone());
+        }
+        *request.headers_mut() = headers;
+        request
+    }
+
+    async fn send(&self, request: Request) -> Result<Answer, Trouble> {
+        let response = self.client.execute(request).await.map_err(|error| connect_trouble(&error))?;
+        let status = response.status().as_u16();
+        self.adopt_session(response.headers());
+        match status {
+            300..=399 => return Err(self.redirect(status, response.headers())),
+            401 => return Err(Trouble::SignInRequired { had_token: self.has_token }),
+            403 => return Err(Trouble::Forbidden { scope: insufficient_scope(response.headers()) }),
+            _ => {}
+        }
+        if let Some(encoding) = response.headers().get(CONTENT_ENCODING)
+            && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
+        {
+            return Err(Trouble::ContentEncoding(printable(encoding)));
+        }
+        let success = (200..300).contains(&status);
+        let limit = if success { self.limit } else { self.limit.min(MAX_ERROR_BODY) };
+        Ok(Answer { status, media: media(response.headers()), body: Body { response, limit } })
+    }
+
+    /// Sent back on every later request, in either era (some endpoints bind seats to it).
+    fn adopt_session(&self, headers: &HeaderMap) {
+        let Some(id) = headers.get(SESSION_ID) else { return };
+        if !id.is_empty() && id.as_bytes().iter().all(u8::is_ascii_graphic) {
+            let mut held = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            if held.as_ref() != Some(id) {
+                let mut id = id.clone();
+                id.set_sensitive(true);
+                *held = Some(id);
+            }
+        }
+    }
+
+    fn redirect(&self, status: u16, headers: &HeaderMap) -> Trouble {
+        let target = headers
+            .get(LOCATION)
+            .and_then(|to| to.to_str().ok())
+            .and_then(|to| self.url.as_url().join(to).ok());
+        Trouble::Redirect {
+            status,
+            same_origin: target.as_ref().is_some_and(|to| to.origin() == self.url.as_url().origin()),
+            target: target.map(|to| visible(&without_query(&to), 300)),
+        }
+    }
+}
+
+impl Answer {
+    /// Seconds to wait, as `Retry-After` has them: a number or a date (RFC 9110 §10.2.3).
+    pub(super) fn retry_after(&self) -> Option<u64> {
+        let text = self.body.response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
+        if let Ok(seconds) = text.parse() {
+            return Some(seconds);
+        }
+        let date = httpdate::parse_http_date(text).ok()?;
+        Some(date.duration_since(std::time::SystemTime::now()).map_or(0, |wait| wait.as_secs() + 1))
+    }
+
+    /// What `Content-Type` said, for people.
+    pub(super) fn content_type(&self) -> String {
+        self.body
+            .response
+            .headers()
+            .get(CONTENT_TYPE)
+            .map_or_else(|| "a body without a type".into(), printable)
+    }
+
+    pub(super) fn into_body(self) -> Body {
+        self.body
+    }
+}
+
+impl Body {
+    /// The next piece, `None` at the end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Trouble> {
+        self.response.chunk().await.map_err(|_| Trouble::ConnectionLost)
+    }
+
+    /// The whole body, counted while it arrives.
+    pub(super) async fn read(mut self) -> Result<Vec<u8>, Trouble> {
+        let announced =
+            self.response.headers().get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
+        if announced.is_some_and(|length| length > self.limit) {
+            return Err(Trouble::TooLarge { limit: self.limit });
+        }
+        let mut all = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            if all.len() + chunk.len() > self.limit {
+                return Err(Trouble::TooLarge { limit: self.limit });
+            }
+            if all.is_empty() {
+                all.reserve_exact(announced.unwrap_or(0).max(chunk.len()));
+            }
+            all.extend_from_slice(&chunk);
+        }
+        Ok(all)
+    }
+}
+
+/// An event stream being read.
+#[derive(Debug)]
+pub(super) struct EventStream {
+    body: Body,
+    rest: Bytes,
+    reader: sse::Reader,
+}
+
+impl EventStream {
+    pub(super) fn new(body: Body) -> Self {
+        let reader = sse::Reader::new(body.limit);
+        EventStream { body, rest: Bytes::new(), reader }
+    }
+
+    /// A stream that goes on where another one broke off.
+    pub(super) fn resumed(body: Body, broken: &EventStream) -> Self {
+        let reader = broken.reader.successor();
+        EventStream { body, rest: Bytes::new(), reader }
+    }
+
+    /// The next event of the name `message`, `None` at the end of the stream.
+    pub(super) async fn next(&mut self) -> Result<Option<sse::Event>, Trouble> {
+        loop {
+            let (event, taken) = self
+                .reader
+                .feed(&self.rest)
+                .map_err(|sse::TooLarge| Trouble::TooLarge { limit: self.body.limit })?;
+            let _ = self.rest.split_to(taken.min(self.rest.len()));
+            match event {
+                Some(event) if event.name.is_empty() || event.name == "message" => return Ok(Some(event)),
+                Some(_) => continue,
+                None if !self.rest.is_empty() => continue,
+                None => {}
+            }
+            match self.body.chunk().await? {
+                Some(chunk) => self.rest = chunk,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.reader.last_id().filter(|id| !id.is_empty())
+    }
+
+    pub(super) fn retry(&self) -> Option<u64> {
+        self.reader.retry()
+    }
+}
+
+fn media(headers: &HeaderMap) -> Media {
+    let text = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let essence = text.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    if essence.eq_ignore_ascii_case(b"application/json") {
+        Media::Json
+    } else if essence.eq_ignore_ascii_case(b"text/event-stream") {
+        Media::EventStream
+    } else {
+        Media::Other
+    }
+}
+
+fn printable(value: &HeaderValue) -> String {
+    visible(&String::from_utf8_lossy(value.as_bytes()), 80)
+}
+
+/// The scopes of an `insufficient_scope` challenge (RFC 6750 §3.1). Shown to a person, not acted on.
+fn insufficient_scope(headers: &HeaderMap) -> Option<String> {
+    headers.get_all(WWW_AUTHENTICATE).iter().find_map(|challenge| {
+        let text = challenge.to_str().ok()?;
+        let asked = text.contains("insufficient_scope");
+        let (_, scope) =
+            asked.then(|| text.split_once(" scope=\"").or_else(|| text.split_once(",scope=\"")))??;
+        Some(visible(scope.split('"').next().unwrap_or_default(), 200))
+    })
+}
+
+fn connect_trouble(error: &reqwest::Error) -> Trouble {
+    if !error.is_connect() {
+        return Trouble::ConnectionLost;
+    }
+    // The innermost cause is the one a person can act on: refused, unknown host, unknown issuer.
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    Trouble::Unreachable(visible(&cause.to_string(), 200))
+}

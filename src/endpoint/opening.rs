@@ -1,0 +1,191 @@
+//! Opening the endpoint: find its era, agree on a revision, read its surface.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::exchange::Reply;
+use super::http::Http;
+use super::session::{Session, refused};
+use super::survey;
+use super::trouble::Trouble;
+use crate::config::Limits;
+use crate::report::{Report, visible};
+use crate::surface::Observed;
+use crate::wire::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Message, Object, json, meta};
+
+/// How an opening deals with trouble that may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// At start: try a few times, wait as `Retry-After` says.
+    Start,
+    /// While requests wait for it: say at once what is wrong.
+    None,
+}
+
+/// Pauses between attempts at start, where the endpoint names none.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(250), Duration::from_millis(750), Duration::from_secs(2)];
+/// The longest `Retry-After` that is honoured.
+const LONGEST_RETRY_AFTER: u64 = 60;
+
+/// An endpoint that was opened and read.
+#[derive(Debug)]
+pub struct Opened {
+    /// The relation to it.
+    pub session: Arc<Session>,
+    /// What arrives without belonging to a request.
+    pub unsolicited: mpsc::Receiver<Message>,
+    /// What it offers.
+    pub observed: Observed,
+}
+
+/// Opens the endpoint. `client` yields what the harness can do; only a legacy endpoint has to know it now.
+///
+/// # Errors
+/// It cannot be reached, does not speak MCP, or its surface cannot be read whole.
+pub async fn open(
+    http: Arc<Http>,
+    client: impl Future<Output = Client>,
+    limits: &Limits,
+    patience: Patience,
+    report: &Report,
+) -> Result<Opened, Trouble> {
+    http.forget_session();
+    let (modern, inbox) = Session::new(Arc::clone(&http), Era::Modern, Client::default(), report.clone());
+    let opened = match discover(&modern, patience).await? {
+        Some(result) => (modern, inbox, result),
+        None => {
+            report.verbose(|| "the endpoint is of the initialize era".into());
+            initialize(http, client.await, patience, report).await?
+        }
+    };
+    let (session, unsolicited, result) = opened;
+    let opening = result.into_outcome();
+    let observed = survey::read(&session, opening, limits, patience, report).await?;
+    Ok(Opened { session, unsolicited, observed })
+}
+
+/// Asks in modern form. `None` means: legacy (MCP 2026-07-28 "Versioning", the table of the reference).
+async fn discover(session: &Arc<Session>, patience: Patience) -> Result<Option<Message>, Trouble> {
+    let reply = patiently(patience, || async {
+        match session.ask_raw("server/discover", "{}").await? {
+            Reply::Trouble(trouble) if trouble.is_passing() => Err(trouble),
+            reply => Ok(reply),
+        }
+    })
+    .await?;
+    match reply {
+        Reply::Result(message) => {
+            let result = message.result().and_then(|text| Object::read(text).ok()).unwrap_or_default();
+            match result.get("supportedVersions") {
+                Some(versions) => choose(versions).map(|modern| modern.then_some(message)),
+                None => Ok(None),
+            }
+        }
+        Reply::Error(message, status) => {
+            let error = message.error().and_then(|text| Object::read(text).ok()).unwrap_or_default();
+            match error.get("code") {
+                // A modern endpoint that does not like our request: falling back would hide the fault.
+                Some("-32020" | "-32021") => Err(refused("server/discover", &message)),
+                Some("-32022") => {
+                    let data = error.object("data").ok().flatten().unwrap_or_default();
+                    match choose(data.get("supported").unwrap_or("[]"))? {
+                        true => Err(refused("server/discover", &message)),
+                        false => Ok(None),
+                    }
+                }
+                _ if status >= 500 => Err(Trouble::HttpStatus { status, retry_after: None }),
+                _ => Ok(None),
+            }
+        }
+        Reply::Trouble(Trouble::HttpStatus { status: 400..=499, .. }) => Ok(None),
+        Reply::Trouble(
+            Trouble::ContentType { .. }
+            | Trouble::MalformedAnswer(_)
+            | Trouble::NoAnswer { .. }
+            | Trouble::WrongId
+            | Trouble::SessionLost,
+        ) => Ok(None),
+        Reply::Trouble(trouble) => Err(trouble),
+    }
+}
+
+/// Whether our modern revision is among an endpoint's; `false` when only legacy ones are common.
+fn choose(versions: &str) -> Result<bool, Trouble> {
+    let listed = json::array_items(versions).unwrap_or_default();
+    let has =
+        |wanted: &str| listed.iter().any(|(text, _)| json::decode_string(text).as_deref() == Some(wanted));
+    if has(MODERN_VERSION) {
+        return Ok(true);
+    }
+    if LEGACY_VERSIONS.iter().any(|version| has(version)) {
+        return Ok(false);
+    }
+    Err(Trouble::NotMcp(format!(
+        "it speaks the revisions {}, this version none of them",
+        visible(versions, 120)
+    )))
+}
+
+type Agreed = (Arc<Session>, mpsc::Receiver<Message>, Message);
+
+async fn initialize(
+    http: Arc<Http>,
+    client: Client,
+    patience: Patience,
+    report: &Report,
+) -> Result<Agreed, Trouble> {
+    http.forget_session();
+    let [newest, ..] = LEGACY_VERSIONS;
+    let params = format!(
+        r#"{{"protocolVersion":"{newest}","capabilities":{},"clientInfo":{}}}"#,
+        client.to_json(),
+        meta::own_info()
+    );
+    let (session, inbox) = Session::new(http, Era::Legacy, client, report.clone());
+    let result = match patiently(patience, || session.ask("initialize", &params)).await {
+        Ok(result) => result,
+        Err(Trouble::HttpStatus { status: status @ (400 | 404 | 405), .. }) => {
+            return Err(Trouble::NotMcp(format!(
+                "neither server/discover nor initialize is answered, HTTP {status}; HTTP+SSE of 2024-11-05 is not supported"
+            )));
+        }
+        Err(trouble) => return Err(trouble),
+    };
+    let version = result
+        .result()
+        .and_then(|text| Object::read(text).ok())
+        .and_then(|object| Some(object.string("protocolVersion")?.into_owned()));
+    match version {
+        Some(version) if LEGACY_VERSIONS.contains(&version.as_str()) => session.agree(&version),
+        Some(version) => {
+            return Err(Trouble::NotMcp(format!("it chose the revision {}", visible(&version, 40))));
+        }
+        None => return Err(Trouble::NotMcp("its answer to initialize names no revision".into())),
+    }
+    session.notify("notifications/initialized", "{}").await;
+    session.open_event_stream();
+    Ok((session, inbox, result))
+}
+
+/// Tries again while the trouble may pass, as patient as it may be.
+pub(super) async fn patiently<T, F, Fut>(patience: Patience, mut attempt: F) -> Result<T, Trouble>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, Trouble>>,
+{
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        let trouble = match attempt().await {
+            Ok(value) => return Ok(value),
+            Err(trouble) => trouble,
+        };
+        let pause = pauses.next().filter(|_| patience == Patience::Start && trouble.is_passing());
+        let Some(pause) = pause else { return Err(trouble) };
+        let asked =
+            trouble.retry_after().map(|seconds| Duration::from_secs(seconds.min(LONGEST_RETRY_AFTER)));
+        tokio::time::sleep(asked.unwrap_or(pause)).await;
+    }
+}

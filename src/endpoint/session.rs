@@ -1,0 +1,410 @@
+//! What was agreed with the endpoint: its era and revision, and for a legacy one the session's own tasks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderValue};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::backoff::{Backoff, LONGEST_PAUSE};
+use super::exchange::{Exchange, Reply, Step, modern_headers};
+use super::http::{self, EventStream, Http, Media};
+use super::park::Parking;
+use super::trouble::Trouble;
+use super::watch::Watches;
+use crate::report::{Report, visible};
+use crate::surface::{Cleared, ParameterHeaders};
+use crate::wire::meta::Stamp;
+use crate::wire::{Client, Era, Message, Object, json, meta, method};
+
+/// A request of our own is given up after this; calls of the harness have no limit.
+const OWN_LIMIT: Duration = Duration::from_secs(60);
+/// A message that awaits no answer is given up after this.
+const NOTICE_LIMIT: Duration = Duration::from_secs(5);
+/// Notices (cancellations, unsubscriptions) that may wait to be sent.
+const NOTICES: usize = 256;
+/// Events of a legacy endpoint that belong to no request and may wait to be looked at.
+const UNSOLICITED: usize = 64;
+
+/// An open relation to the endpoint.
+#[derive(Debug)]
+pub struct Session {
+    http: Arc<Http>,
+    era: Era,
+    version: OnceLock<String>,
+    declared: Client,
+    next_id: AtomicU64,
+    notices: mpsc::Sender<String>,
+    unsolicited: mpsc::Sender<Message>,
+    pub(super) watches: Watches,
+    /// Calls of a legacy endpoint that wait for an answer of the user.
+    pub parking: Parking,
+    parameter_headers: OnceLock<ParameterHeaders>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    report: Report,
+}
+
+impl Session {
+    /// A relation of the given kind. The receiver yields what belongs to no request.
+    pub(super) fn new(
+        http: Arc<Http>,
+        era: Era,
+        declared: Client,
+        report: Report,
+    ) -> (Arc<Self>, mpsc::Receiver<Message>) {
+        let (notices, outbox) = mpsc::channel(NOTICES);
+        let (unsolicited, inbox) = mpsc::channel(UNSOLICITED);
+        let session = Arc::new(Session {
+            http,
+            era,
+            version: OnceLock::new(),
+            declared,
+            next_id: AtomicU64::new(1),
+            notices,
+            unsolicited,
+            watches: Watches::default(),
+            parking: Parking::default(),
+            parameter_headers: OnceLock::new(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            report,
+        });
+        if era == Era::Legacy {
+            session.tasks.spawn(send_notices(Arc::downgrade(&session), outbox, session.stop.clone()));
+        }
+        (session, inbox)
+    }
+
+    /// The endpoint's era.
+    pub fn era(&self) -> Era {
+        self.era
+    }
+
+    /// What was declared at `initialize`.
+    pub fn declared(&self) -> &Client {
+        &self.declared
+    }
+
+    pub(super) fn http(&self) -> &Http {
+        &self.http
+    }
+
+    pub(super) fn report(&self) -> &Report {
+        &self.report
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// Remembers which arguments of which tools are mirrored in headers.
+    pub(super) fn learn_parameter_headers(&self, headers: ParameterHeaders) {
+        let _ = self.parameter_headers.set(headers);
+    }
+
+    pub(super) fn version_header(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let version = match self.era {
+            Era::Modern => Some(crate::wire::MODERN_VERSION),
+            // Not agreed before the answer to initialize.
+            Era::Legacy => self.version.get().map(String::as_str),
+        };
+        if let Some(value) = version.and_then(|version| HeaderValue::from_str(version).ok()) {
+            headers.insert(http::PROTOCOL_VERSION, value);
+        }
+        headers
+    }
+
+    /// Remembers the revision that a legacy endpoint chose.
+    pub(super) fn agree(&self, version: &str) {
+        let _ = self.version.set(version.to_owned());
+    }
+
+    /// Sends a request of the harness that was cleared to leave.
+    ///
+    /// # Errors
+    /// Nothing usable came back, not even the head of an answer.
+    pub async fn send(self: &Arc<Self>, cleared: Cleared<'_>) -> Result<Exchange, Trouble> {
+        let request = cleared.request();
+        let params = request.params_object();
+        // Core tasks are not offered (SEP-1686 is a harness's business with nobody here to keep its promise).
+        let mut without = vec!["task"];
+        if self.era == Era::Legacy {
+            without.extend(["inputResponses", "requestState"]);
+        }
+        let own_token;
+        let progress_token = match &request.progress_token {
+            Some(token) => Some(token.as_str()),
+            // Some endpoints keep a long call alive only where somebody listens to its progress.
+            None if request.method == "tools/call" => {
+                own_token = format!("\"mcp-hasp:{}\"", self.next_id());
+                Some(own_token.as_str())
+            }
+            None => None,
+        };
+        let capabilities = request.client.to_json();
+        let stamp = Stamp {
+            era: self.era,
+            capabilities: &capabilities,
+            log_level: request.log_level.as_deref(),
+            progress_token,
+        };
+        let stamped = meta::stamp_params(&params, &without, &stamp);
+        let headers = match self.era {
+            Era::Legacy => self.version_header(),
+            Era::Modern => self.mirrored_headers(&request.method, &params)?,
+        };
+        Exchange::open(self, &request.method, &stamped, headers).await
+    }
+
+    fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> Result<HeaderMap, Trouble> {
+        let name = method::name_header_source(method).and_then(|key| params.string(key));
+        let mut headers = modern_headers(method, name.as_deref());
+        if method == "tools/call"
+            && let (Some(all), Some(name)) = (self.parameter_headers.get(), name)
+        {
+            all.mirror(&name, params.get("arguments"), |header, value| {
+                headers.append(header.clone(), super::header::mirrored(value));
+            });
+        }
+        Ok(headers)
+    }
+
+    /// Sends a request of our own and waits for its result.
+    ///
+    /// # Errors
+    /// [`Trouble::Refused`] for a JSON-RPC error, anything else for no usable answer.
+    pub async fn ask(self: &Arc<Self>, method: &str, params: &str) -> Result<Message, Trouble> {
+        match self.ask_raw(method, params).await? {
+            Reply::Result(message) => Ok(message),
+            Reply::Error(message, _) => Err(refused(method, &message)),
+            Reply::Trouble(trouble) => Err(trouble),
+        }
+    }
+
+    /// As [`Session::ask`], with the error as it came.
+    pub(super) async fn ask_raw(self: &Arc<Self>, method: &str, params: &str) -> Result<Reply, Trouble> {
+        let limited = tokio::time::timeout(OWN_LIMIT, self.ask_unlimited(method, params)).await;
+        limited.unwrap_or(Err(Trouble::TimedOut { seconds: OWN_LIMIT.as_secs() }))
+    }
+
+    async fn ask_unlimited(self: &Arc<Self>, method: &str, params: &str) -> Result<Reply, Trouble> {
+        let read = Object::read(params).unwrap_or_default();
+        let stamped = match method {
+            "initialize" => params.to_owned(),
+            _ => meta::stamp_params(
+                &read,
+                &[],
+                &Stamp { era: self.era, capabilities: "{}", log_level: None, progress_token: None },
+            ),
+        };
+        let headers = match (self.era, method) {
+            (Era::Modern, _) => modern_headers(
+                method,
+                method::name_header_source(method).and_then(|key| read.string(key)).as_deref(),
+            ),
+            (Era::Legacy, _) => self.version_header(),
+        };
+        let mut exchange = Exchange::open(self, method, &stamped, headers).await?;
+        loop {
+            match exchange.next().await {
+                Step::Note(note) => self.unsolicited(note).await,
+                Step::Question(question) => self.decline(&question).await,
+                Step::Done(reply) => return Ok(reply),
+            }
+        }
+    }
+
+    /// Sends a notification (legacy; the modern core has none for clients).
+    pub async fn notify(&self, method: &str, params: &str) {
+        if self.era == Era::Legacy {
+            let method = json::quote(method);
+            self.notice(format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params}}}"#)).await;
+        }
+    }
+
+    /// Answers a request of a legacy endpoint. `outcome` is the member `"result":…` or `"error":…`.
+    pub async fn answer(&self, question: &Message, outcome: &str) {
+        if let Some(id) = question.id() {
+            self.notice(format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, id.as_str())).await;
+        }
+    }
+
+    /// Answers a request of a legacy endpoint that cannot be put to anybody.
+    pub async fn decline(&self, question: &Message) {
+        let outcome = match question.method() {
+            Some("ping") => r#""result":{}"#,
+            Some("elicitation/create") => r#""result":{"action":"cancel"}"#,
+            _ => r#""error":{"code":-32601,"message":"not offered by this client"}"#,
+        };
+        self.answer(question, outcome).await;
+    }
+
+    async fn notice(&self, body: String) {
+        if tokio::time::timeout(NOTICE_LIMIT, self.http.post(self.version_header(), body)).await.is_err() {
+            self.report.verbose(|| "the endpoint did not take a message in time".into());
+        }
+    }
+
+    /// Tells a legacy endpoint, in the background, that nobody waits for a request any more.
+    pub(super) fn cancel(&self, id: u64) {
+        let params = format!(r#"{{"requestId":{id},"reason":"cancelled by the client"}}"#);
+        self.send_later(format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#
+        ));
+    }
+
+    pub(super) fn send_later(&self, body: String) {
+        if self.notices.try_send(body).is_err() {
+            self.report.verbose(|| "a cancellation could not be sent: too many are waiting".into());
+        }
+    }
+
+    /// Looks after the calls that wait for a person, until none waits.
+    pub fn expire_parked(self: &Arc<Self>) {
+        let session = Arc::downgrade(self);
+        self.spawn(async move {
+            tokio::time::sleep(super::park::PATIENCE + Duration::from_secs(1)).await;
+            if let Some(session) = session.upgrade() {
+                session.parking.expire();
+            }
+        });
+    }
+
+    /// Takes what belongs to no request: updates go to who watches, the rest to the relay.
+    pub async fn unsolicited(&self, message: Message) {
+        let Some(message) = self.watches.deliver(message) else { return };
+        let _ = self.unsolicited.send(message).await;
+    }
+
+    /// Reads a stream to its end so that its connection can be used again.
+    pub(super) fn drain(&self, mut stream: EventStream, limit: Duration) {
+        self.spawn(async move {
+            let _ =
+                tokio::time::timeout(limit, async { while let Ok(Some(_)) = stream.next().await {} }).await;
+        });
+    }
+
+    /// Opens the stream for what belongs to no request (legacy, MCP 2025-11-25 "Listening for Messages from the Server").
+    pub(super) fn open_event_stream(self: &Arc<Self>) {
+        let session = Arc::downgrade(self);
+        self.spawn(async move {
+            let mut backoff = Backoff::default();
+            let mut last: Option<EventStream> = None;
+            loop {
+                let Some(session) = session.upgrade() else { return };
+                backoff.attempt();
+                let opened = session
+                    .http
+                    .get(session.version_header(), last.as_ref().and_then(EventStream::last_id))
+                    .await;
+                match opened {
+                    Ok(answer) if answer.status == 200 && answer.media == Media::EventStream => {
+                        let body = answer.into_body();
+                        let mut stream = match &last {
+                            Some(broken) => EventStream::resumed(body, broken),
+                            None => EventStream::new(body),
+                        };
+                        while let Ok(Some(event)) = stream.next().await {
+                            session.take_event(event.data).await;
+                        }
+                        last = Some(stream);
+                    }
+                    // Not offered is normal: one quiet note, and never again in this session.
+                    Ok(answer) if answer.status < 500 || last.is_none() => {
+                        session.report.verbose(|| {
+                            format!("the endpoint offers no event stream (HTTP {})", answer.status)
+                        });
+                        return;
+                    }
+                    Err(
+                        Trouble::Redirect { .. } | Trouble::SignInRequired { .. } | Trouble::Forbidden { .. },
+                    ) => return,
+                    Ok(_) | Err(_) => {}
+                }
+                drop(session);
+                let asked =
+                    last.as_ref().and_then(EventStream::retry).map(Duration::from_millis).unwrap_or_default();
+                tokio::time::sleep(backoff.pause().max(asked.min(LONGEST_PAUSE))).await;
+            }
+        });
+    }
+
+    async fn take_event(self: &Arc<Self>, data: Vec<u8>) {
+        if data.is_empty() {
+            return;
+        }
+        match crate::wire::parse(data) {
+            Ok(message) if message.method() == Some("ping") && message.id().is_some() => {
+                self.decline(&message).await
+            }
+            Ok(message) if !message.is_answer() => self.unsolicited(message).await,
+            _ => self.report.verbose(|| {
+                "the endpoint's event stream carried something that is no message; ignored".into()
+            }),
+        }
+    }
+
+    /// Ends everything that runs in the session. Takes at most `limit`.
+    pub async fn end(&self, limit: Duration) {
+        self.parking.clear();
+        self.stop.cancel();
+        self.tasks.close();
+        let _ = tokio::time::timeout(limit, self.tasks.wait()).await;
+    }
+
+    /// Ends everything that runs in the session and gives it up at the endpoint. Takes at most `limit`.
+    pub async fn close(&self, limit: Duration) {
+        let _ = tokio::time::timeout(limit, async {
+            self.end(limit).await;
+            if self.http.has_session() {
+                let _ = self.http.delete(self.version_header()).await;
+                self.http.forget_session();
+            }
+        })
+        .await;
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// A JSON-RPC error to a request of our own.
+pub(super) fn refused(method: &str, message: &Message) -> Trouble {
+    let error = message.error().and_then(|text| Object::read(text).ok()).unwrap_or_default();
+    Trouble::Refused {
+        method: method.to_owned(),
+        code: error.get("code").map_or_else(|| "?".into(), |code| visible(code, 20)),
+        message: visible(&error.string("message").unwrap_or_default(), 200),
+    }
+}
+
+/// Sends what waits, one at a time; at the end of the session what is still waiting, then stops.
+async fn send_notices(session: Weak<Session>, mut outbox: mpsc::Receiver<String>, stop: CancellationToken) {
+    loop {
+        let body = tokio::select! {
+            biased;
+            body = outbox.recv() => body,
+            () = stop.cancelled() => outbox.try_recv().ok(),
+        };
+        let (Some(body), Some(session)) = (body, session.upgrade()) else { return };
+        session.notice(body).await;
+    }
+}

@@ -1,0 +1,286 @@
+//! Watching resources: one `subscriptions/listen` stream (modern), or counted `resources/subscribe` (legacy).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::exchange::{Exchange, Reply, Step, modern_headers};
+use super::session::{Session, refused};
+use super::trouble::Trouble;
+use crate::wire::meta::{self, Stamp};
+use crate::wire::{Era, Message, Object, json};
+
+/// Events that may wait; a watch that falls further behind ends, and its owner reads afresh.
+const QUEUE: usize = 256;
+
+/// What is to be watched. Changes of tools and prompts are none of a harness's business: its lists are pinned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The list of resources.
+    pub resources_list: bool,
+    /// Single resources.
+    pub uris: Vec<String>,
+}
+
+impl Filter {
+    /// Reads the `notifications` member of a listen request or of its acknowledgement.
+    pub fn read(notifications: &Object<'_>) -> Self {
+        let uris = notifications
+            .get("resourceSubscriptions")
+            .and_then(|text| json::array_items(text).ok())
+            .unwrap_or_default();
+        Filter {
+            resources_list: notifications.get("resourcesListChanged") == Some("true"),
+            uris: uris
+                .iter()
+                .filter_map(|(uri, _)| json::decode_string(uri).map(std::borrow::Cow::into_owned))
+                .collect(),
+        }
+    }
+
+    /// Whether there is nothing to watch.
+    pub fn is_empty(&self) -> bool {
+        !self.resources_list && self.uris.is_empty()
+    }
+
+    /// The `notifications` member.
+    pub fn to_json(&self) -> String {
+        let mut members = Vec::new();
+        if self.resources_list {
+            members.push(r#""resourcesListChanged":true"#.to_owned());
+        }
+        if !self.uris.is_empty() {
+            let uris: Vec<_> = self.uris.iter().map(|uri| json::quote(uri)).collect();
+            members.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
+        }
+        format!("{{{}}}", members.join(","))
+    }
+
+    /// Whether an event falls under it. The URI may be that of a sub-resource (MCP "Subscriptions").
+    fn wants(&self, method: &str, uri: Option<&str>) -> bool {
+        match (method, uri) {
+            ("notifications/resources/list_changed", _) => self.resources_list,
+            ("notifications/resources/updated", Some(uri)) => {
+                self.uris.iter().any(|watched| uri.starts_with(watched.as_str()))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What a watch yields.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// A notification: its method and its `params` as they came.
+    Note(String, Bytes),
+    /// The endpoint ended the stream in good order. A watch that just stops was cut.
+    Ended,
+}
+
+/// A watch that is open. Ends when dropped.
+#[derive(Debug)]
+pub struct Watch {
+    /// What the endpoint promised to tell.
+    pub honoured: Filter,
+    /// What it tells.
+    pub events: mpsc::Receiver<WatchEvent>,
+    _open: Open,
+}
+
+#[derive(Debug)]
+enum Open {
+    Stream(#[expect(dead_code, reason = "closes the stream when dropped")] DropGuard),
+    Entry(#[expect(dead_code, reason = "unsubscribes when dropped")] Entry),
+}
+
+impl Session {
+    /// Starts to watch.
+    ///
+    /// # Errors
+    /// The endpoint refuses, or does not answer usably.
+    pub async fn watch(self: &Arc<Self>, filter: &Filter) -> Result<Watch, Trouble> {
+        match self.era() {
+            Era::Modern => self.listen(filter).await,
+            Era::Legacy => Ok(self.subscribe(filter).await),
+        }
+    }
+
+    async fn listen(self: &Arc<Self>, filter: &Filter) -> Result<Watch, Trouble> {
+        const METHOD: &str = "subscriptions/listen";
+        let params = format!(r#"{{"notifications":{}}}"#, filter.to_json());
+        let stamp = Stamp { era: Era::Modern, capabilities: "{}", log_level: None, progress_token: None };
+        let stamped = meta::stamp_params(&Object::read(&params).unwrap_or_default(), &[], &stamp);
+        let mut exchange = Exchange::open(self, METHOD, &stamped, modern_headers(METHOD, None)).await?;
+        let honoured = match exchange.next().await {
+            Step::Note(note) if note.method() == Some("notifications/subscriptions/acknowledged") => {
+                let params = note.params_object();
+                let said = params.object("notifications").ok().flatten().unwrap_or_default();
+                narrowed(Filter::read(&said), filter)
+            }
+            Step::Done(Reply::Error(message, _)) => return Err(refused(METHOD, &message)),
+            Step::Done(Reply::Trouble(trouble)) => return Err(trouble),
+            _ => {
+                return Err(Trouble::MalformedAnswer(
+                    "a subscription that does not begin with its acknowledgement".into(),
+                ));
+            }
+        };
+        let (sender, events) = mpsc::channel(QUEUE);
+        let closed = CancellationToken::new();
+        let (wanted, stop) = (honoured.clone(), closed.clone());
+        self.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = follow(exchange, wanted, sender) => {}
+            }
+        });
+        Ok(Watch { honoured, events, _open: Open::Stream(closed.drop_guard()) })
+    }
+
+    async fn subscribe(self: &Arc<Self>, filter: &Filter) -> Watch {
+        let (sender, events) = mpsc::channel(QUEUE);
+        let mut entry = self.watches.enter(Arc::downgrade(self), sender);
+        for uri in &filter.uris {
+            if !self.watches.count_up(uri) {
+                entry.uris.push(uri.clone());
+                continue;
+            }
+            match self.ask("resources/subscribe", &format!(r#"{{"uri":{}}}"#, json::quote(uri))).await {
+                Ok(_) => entry.uris.push(uri.clone()),
+                Err(trouble) => {
+                    self.watches.count_down(uri);
+                    self.report().verbose(|| format!("a resource cannot be watched: {trouble}"));
+                }
+            }
+        }
+        let honoured = Filter { resources_list: filter.resources_list, uris: entry.uris.clone() };
+        self.watches.settle(entry.key, honoured.clone());
+        Watch { honoured, events, _open: Open::Entry(entry) }
+    }
+}
+
+/// The endpoint may promise less than was asked, and nothing else.
+fn narrowed(said: Filter, asked: &Filter) -> Filter {
+    Filter {
+        resources_list: said.resources_list && asked.resources_list,
+        uris: asked.uris.iter().filter(|uri| said.uris.contains(uri)).cloned().collect(),
+    }
+}
+
+async fn follow(mut exchange: Exchange, wanted: Filter, events: mpsc::Sender<WatchEvent>) {
+    loop {
+        match exchange.next().await {
+            Step::Note(note) => {
+                let method = note.method().unwrap_or_default().to_owned();
+                let fits = wanted.wants(&method, note.params_object().string("uri").as_deref());
+                if fits && events.send(WatchEvent::Note(method, note.into_params())).await.is_err() {
+                    return;
+                }
+            }
+            Step::Done(Reply::Result(_)) => {
+                let _ = events.send(WatchEvent::Ended).await;
+                return;
+            }
+            Step::Question(_) | Step::Done(_) => return,
+        }
+    }
+}
+
+/// The open watches of a legacy session.
+#[derive(Debug, Default)]
+pub(super) struct Watches {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    open: HashMap<u64, (Filter, mpsc::Sender<WatchEvent>)>,
+    subscribed: HashMap<String, usize>,
+}
+
+/// One watch of a legacy session; leaving undoes its subscriptions.
+#[derive(Debug)]
+struct Entry {
+    session: Weak<Session>,
+    key: u64,
+    uris: Vec<String>,
+}
+
+impl Watches {
+    fn enter(&self, session: Weak<Session>, events: mpsc::Sender<WatchEvent>) -> Entry {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.next += 1;
+        let key = state.next;
+        state.open.insert(key, (Filter::default(), events));
+        Entry { session, key, uris: Vec::new() }
+    }
+
+    fn settle(&self, key: u64, filter: Filter) {
+        if let Some((held, _)) = self.state.lock().unwrap_or_else(PoisonError::into_inner).open.get_mut(&key)
+        {
+            *held = filter;
+        }
+    }
+
+    /// Whether this is the first to watch it.
+    fn count_up(&self, uri: &str) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = state.subscribed.entry(uri.to_owned()).or_default();
+        *count += 1;
+        *count == 1
+    }
+
+    /// Whether nobody watches it any more.
+    fn count_down(&self, uri: &str) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.subscribed.get_mut(uri) {
+            Some(count) if *count > 1 => {
+                *count -= 1;
+                false
+            }
+            Some(_) => {
+                state.subscribed.remove(uri);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Hands an update to who watches it; gives back what is none.
+    pub(super) fn deliver(&self, message: Message) -> Option<Message> {
+        let method = match message.method() {
+            Some(method @ ("notifications/resources/updated" | "notifications/resources/list_changed")) => {
+                method.to_owned()
+            }
+            _ => return Some(message),
+        };
+        let uri = message.params_object().string("uri").map(std::borrow::Cow::into_owned);
+        let params = message.into_params();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that cannot keep up is ended; its owner watches again and reads afresh.
+        state.open.retain(|_, (filter, events)| {
+            !filter.wants(&method, uri.as_deref())
+                || events.try_send(WatchEvent::Note(method.clone(), params.clone())).is_ok()
+        });
+        None
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let Some(session) = self.session.upgrade() else { return };
+        session.watches.state.lock().unwrap_or_else(PoisonError::into_inner).open.remove(&self.key);
+        for uri in &self.uris {
+            if session.watches.count_down(uri) {
+                let (id, uri) = (session.next_id(), json::quote(uri));
+                session.send_later(format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/unsubscribe","params":{{"uri":{uri}}}}}"#
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The only way over: clear → send → admit.
+
+use std::sync::Arc;
+
+use super::Relay;
+use super::calls::same_token;
+use super::refusal;
+use crate::endpoint::{Exchange, Reply, Step, Trouble};
+use crate::harness::notification_line;
+use crate::surface::{Admitted, Cleared};
+use crate::wire::{Era, Message, Object, Question, Request, json, method};
+
+/// What comes back for a request: an answer that may be shown, or the text of our own error.
+pub type Crossed = Result<Admitted, String>;
+
+/// A request is sent once, and once more where the endpoint certainly did not act on it.
+const ATTEMPTS: u32 = 2;
+
+impl Relay {
+    /// Takes a request over to the endpoint and brings its answer back. `caller` is the harness's era.
+    pub async fn cross(self: &Arc<Self>, request: &Request, caller: Era) -> Crossed {
+        let mut attempt = 1;
+        loop {
+            let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+            let cleared = open.gate.clear(request).map_err(|refused| refusal::refused(&refused))?;
+            let trouble = match self.attempt(&open, cleared, caller).await {
+                Ok(crossed) => return crossed,
+                Err(trouble) => trouble,
+            };
+            self.report.debug(|| format!("{}: {trouble}", crate::report::visible(&request.method, 80)));
+            let again = match &trouble {
+                // The endpoint did not handle it: the session was gone.
+                Trouble::SessionLost => {
+                    self.reopen(open.generation);
+                    true
+                }
+                Trouble::ConnectionLost => method::repeatable(&request.method),
+                _ => false,
+            };
+            if !again || attempt == ATTEMPTS {
+                return Err(refusal::trouble(&trouble, &request.method));
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn attempt(
+        self: &Arc<Self>,
+        open: &super::Open,
+        cleared: Cleared<'_>,
+        caller: Era,
+    ) -> Result<Crossed, Trouble> {
+        let request = cleared.request();
+        let session = &open.session;
+        let mut exchange = match self.take_parked(open, request).await {
+            Some(Some(exchange)) => exchange,
+            Some(None) => {
+                let text =
+                    "requestState is unknown, expired, used, or of another request; call again without it";
+                return Ok(Err(refusal::error(refusal::INVALID_PARAMS, text, None)));
+            }
+            None => {
+                if caller == Era::Modern && session.era() == Era::Legacy {
+                    self.ask_for_log_messages(open, request).await;
+                }
+                session.send(cleared).await?
+            }
+        };
+        loop {
+            match exchange.next().await {
+                Step::Note(note) => self.note(note, request, caller, session).await,
+                Step::Question(question) => {
+                    let asked =
+                        Question { method: question.method().unwrap_or_default(), params: question.params() };
+                    if !(method::may_ask(&request.method) && request.client.can_answer(&asked)) {
+                        session.decline(&question).await;
+                        continue;
+                    }
+                    match session.parking.park(exchange, question, request) {
+                        Ok(result) => {
+                            session.expire_parked();
+                            return Ok(open
+                                .gate
+                                .admit_question(cleared, result)
+                                .map_err(|why| refusal::withheld(&why)));
+                        }
+                        Err(back) => {
+                            let (returned, question) = *back;
+                            exchange = returned;
+                            session.decline(&question).await;
+                        }
+                    }
+                }
+                Step::Done(Reply::Result(message)) => {
+                    return Ok(open.gate.admit(cleared, message).map_err(|why| refusal::withheld(&why)));
+                }
+                Step::Done(Reply::Error(message, _)) => {
+                    return Ok(open.gate.admit_error(message).map_err(|why| refusal::withheld(&why)));
+                }
+                Step::Done(Reply::Trouble(trouble)) => return Err(trouble),
+            }
+        }
+    }
+
+    /// A retry that answers a legacy endpoint's question: the parked call, after its answer was sent.
+    /// `None`: no such retry. `Some(None)`: a handle that does not fit.
+    async fn take_parked(&self, open: &super::Open, request: &Request) -> Option<Option<Exchange>> {
+        if open.session.era() != Era::Legacy {
+            return None;
+        }
+        let params = request.params_object();
+        let handle = params.string("requestState")?;
+        let Some((exchange, question)) = open.session.parking.take(&handle, request) else {
+            return Some(None);
+        };
+        let responses = params.object("inputResponses").ok().flatten().unwrap_or_default();
+        let response =
+            responses.get(crate::endpoint::park::QUESTION_KEY).filter(|text| Object::read(text).is_ok());
+        match response {
+            Some(response) => open.session.answer(&question, &format!("\"result\":{response}")).await,
+            None => open.session.decline(&question).await,
+        }
+        Some(Some(exchange))
+    }
+
+    /// A notification that came with a request.
+    async fn note(&self, note: Message, request: &Request, caller: Era, session: &crate::endpoint::Session) {
+        match note.method() {
+            Some("notifications/progress") => {
+                let token = note.params_object().get("progressToken").map(str::to_owned);
+                let wanted = matches!((&request.progress_token, token), (Some(held), Some(token)) if same_token(held, &token));
+                if wanted {
+                    self.stdout
+                        .send(notification_line("notifications/progress", note.into_params().into()))
+                        .await;
+                }
+            }
+            Some("notifications/message") => {
+                if wants_log(request.log_level.as_deref(), &note, caller) {
+                    self.stdout
+                        .send(notification_line("notifications/message", note.into_params().into()))
+                        .await;
+                }
+            }
+            _ => session.unsolicited(note).await,
+        }
+    }
+
+    /// A modern harness names a level with each request; a legacy endpoint has one for all: the lowest asked for.
+    async fn ask_for_log_messages(&self, open: &super::Open, request: &Request) {
+        let Some(rank) = request.log_level.as_deref().and_then(rank) else { return };
+        let lower = {
+            let mut lowest = open.log_rank.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let lower = lowest.is_none_or(|held| rank < held);
+            if lower {
+                *lowest = Some(rank);
+            }
+            lower
+        };
+        if lower {
+            let level = request.log_level.as_deref().unwrap_or_default();
+            if let Err(trouble) =
+                open.session.ask("logging/setLevel", &format!("{{\"level\":{level}}}")).await
+            {
+                self.report.verbose(|| format!("the endpoint's log level could not be set: {trouble}"));
+            }
+        }
+    }
+}
+
+fn rank(level: &str) -> Option<usize> {
+    method::log_rank(&json::decode_string(level)?)
+}
+
+/// A modern harness gets what it asked for with this request; a legacy one, before it set a level, what the server sends.
+fn wants_log(asked: Option<&str>, note: &Message, caller: Era) -> bool {
+    let level = note.params_object().get("level").and_then(rank);
+    match (asked.and_then(rank), level) {
+        (Some(asked), Some(level)) => level >= asked,
+        (None, _) => caller == Era::Legacy,
+        (Some(_), None) => false,
+    }
+}

@@ -1,0 +1,432 @@
+//! Between the two sides: phases, tasks, cancellation, leaving.
+
+pub mod calls;
+pub mod crossing;
+pub mod listen;
+pub mod opening;
+pub mod refusal;
+mod rounds;
+pub mod route;
+pub mod subscriptions;
+pub mod unsolicited;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Allow, Limits};
+use crate::endpoint::{Http, Session, Trouble};
+use crate::harness::{LegacySession, Line, Questions, Stdin, Stdout, error_line, modern, stdout};
+use crate::report::Report;
+use crate::surface::{Gate, Observed};
+use crate::wire::{Client, Era, Malformed, Message, Object, Payload, json, meta, parse};
+
+use calls::{Calls, NotTaken};
+use refusal::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
+use subscriptions::Subscriptions;
+
+/// The first message is answered within 20 s whatever happens; this leaves room for a slow machine.
+const FIRST_ANSWER: Duration = Duration::from_secs(18);
+/// After stdin has ended: for answers that are nearly there, for the endpoint to take its session back, for the last lines.
+const FINISHING: Duration = Duration::from_millis(800);
+const CLOSING: Duration = Duration::from_millis(600);
+const FLUSHING: Duration = Duration::from_millis(200);
+
+/// Everything the tasks of one run share.
+#[derive(Debug)]
+pub struct Relay {
+    http: Arc<Http>,
+    limits: Limits,
+    allow: Allow,
+    report: Report,
+    stdout: Stdout,
+    questions: Questions,
+    calls: Arc<Calls>,
+    phase: watch::Sender<Phase>,
+    reopen: mpsc::Sender<()>,
+    legacy: Mutex<Option<Arc<LegacySession>>>,
+    first: watch::Sender<Option<Client>>,
+    subscriptions: Subscriptions,
+    tasks: TaskTracker,
+    leaving: CancellationToken,
+    started: Instant,
+}
+
+/// Where the endpoint stands.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// It is being opened; requests wait.
+    Opening,
+    /// It was opened and read; requests pass.
+    Ready(Arc<Open>),
+    /// It could not be opened again; the next request tries.
+    Failed(Trouble),
+}
+
+/// An opened endpoint. Requests can only be sent through one, so nothing passes before it was read.
+#[derive(Debug)]
+pub struct Open {
+    generation: u64,
+    session: Arc<Session>,
+    observed: Arc<Observed>,
+    gate: Gate,
+    log_rank: Mutex<Option<usize>>,
+}
+
+/// How a run ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The harness closed stdin or stdout.
+    HarnessLeft,
+    /// A signal asked for it.
+    Stopped,
+}
+
+/// Who sent a request, as far as its own claim goes.
+#[derive(Clone, Debug)]
+enum Caller {
+    Modern(Client),
+    Legacy(Arc<LegacySession>),
+}
+
+impl Caller {
+    fn era(&self) -> Era {
+        match self {
+            Caller::Modern(_) => Era::Modern,
+            Caller::Legacy(_) => Era::Legacy,
+        }
+    }
+
+    fn client(&self) -> Client {
+        match self {
+            Caller::Modern(client) => client.clone(),
+            Caller::Legacy(session) => session.client.clone(),
+        }
+    }
+
+    /// The level of log messages wanted with a request, a JSON string.
+    fn log_level(&self, meta: &Object<'_>) -> Option<String> {
+        match self {
+            Caller::Modern(_) => {
+                meta.get(meta::LOG_LEVEL).filter(|level| level.starts_with('"')).map(str::to_owned)
+            }
+            Caller::Legacy(session) => session.log_level(),
+        }
+    }
+}
+
+/// Serves a harness until it leaves, or `stop` resolves.
+///
+/// # Errors
+/// The endpoint could not be opened at start.
+pub async fn run<R, W>(
+    http: Arc<Http>,
+    limits: Limits,
+    allow: Allow,
+    report: Report,
+    input: R,
+    output: W,
+    stop: impl Future<Output = ()>,
+) -> Result<Ending, Trouble>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (stdout, lines) = Stdout::new();
+    let (reopen, reopenings) = mpsc::channel(1);
+    let (subscriptions, changes) = Subscriptions::new();
+    let relay = Arc::new(Relay {
+        questions: Questions::new(stdout.clone()),
+        http,
+        limits,
+        allow,
+        report,
+        stdout,
+        calls: Arc::default(),
+        phase: watch::Sender::new(Phase::Opening),
+        reopen,
+        legacy: Mutex::default(),
+        first: watch::Sender::new(None),
+        subscriptions,
+        tasks: TaskTracker::new(),
+        leaving: CancellationToken::new(),
+        started: Instant::now(),
+    });
+    let gone = CancellationToken::new();
+    let writer = tokio::spawn(write_until_gone(output, lines, gone.clone()));
+    let (failed, failure) = tokio::sync::oneshot::channel();
+    relay.spawn(Arc::clone(&relay).keep_open(reopenings, failed));
+    relay.spawn(Arc::clone(&relay).keep_subscriptions(changes));
+
+    let mut stdin = Stdin::new(input, limits.message_bytes);
+    tokio::pin!(stop);
+    tokio::pin!(failure);
+    let ending = loop {
+        tokio::select! {
+            line = stdin.next() => match line {
+                Some(line) => relay.take_line(line).await,
+                None => break Ok(Ending::HarnessLeft),
+            },
+            () = &mut stop => break Ok(Ending::Stopped),
+            () = gone.cancelled() => break Ok(Ending::HarnessLeft),
+            Ok(trouble) = &mut failure, if !failure.is_terminated() => break Err(trouble),
+        }
+    };
+    let finishing = match ending {
+        Ok(Ending::HarnessLeft) if !gone.is_cancelled() => FINISHING,
+        // The requests that wait are answered by the phase itself.
+        Err(_) => FLUSHING,
+        Ok(_) => Duration::ZERO,
+    };
+    relay.leave(finishing).await;
+    drop(relay);
+    let abort = writer.abort_handle();
+    if tokio::time::timeout(FLUSHING, writer).await.is_err() {
+        abort.abort();
+    }
+    ending
+}
+
+async fn write_until_gone(
+    output: impl AsyncWrite + Unpin,
+    lines: mpsc::Receiver<Payload>,
+    gone: CancellationToken,
+) {
+    tokio::select! {
+        // A broken pipe is a normal end; while nothing is written, the other branch sees it.
+        written = stdout::write(output, lines) => if written.is_ok() { return },
+        () = stdout::closed() => {}
+    }
+    gone.cancel();
+}
+
+impl Relay {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let leaving = self.leaving.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = leaving.cancelled() => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// One line of the harness.
+    async fn take_line(self: &Arc<Self>, line: Line) {
+        let bytes = match line {
+            Line::Text(bytes) => bytes,
+            Line::TooLong => {
+                let message = format!(
+                    "the message is larger than the limit of {} bytes (--max-message-bytes)",
+                    self.limits.message_bytes
+                );
+                return self
+                    .refuse(
+                        None,
+                        refusal::error(INVALID_REQUEST, &message, Some(r#"{"reason":"too_large"}"#)),
+                    )
+                    .await;
+            }
+        };
+        let batch = self.legacy().is_some_and(|session| session.takes_batches()).then(|| bytes.clone());
+        match (parse(bytes), batch) {
+            (Ok(message), _) => self.take_message(message).await,
+            (Err(Malformed::Batch), Some(bytes)) => self.take_batch(&bytes).await,
+            (Err(wrong), _) => self.refuse_malformed(wrong).await,
+        }
+    }
+
+    /// 2025-03-26 alone has arrays of messages. Each is answered on its own.
+    async fn take_batch(self: &Arc<Self>, bytes: &[u8]) {
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let items = json::array_items(text).unwrap_or_default();
+        if items.is_empty() {
+            return self
+                .refuse(None, refusal::error(INVALID_REQUEST, "an array of messages must not be empty", None))
+                .await;
+        }
+        for (item, _) in items {
+            match parse(item.as_bytes().to_vec()) {
+                Ok(message) => self.take_message(message).await,
+                Err(wrong) => self.refuse_malformed(wrong).await,
+            }
+        }
+    }
+
+    async fn refuse_malformed(&self, wrong: Malformed) {
+        let (id, error) = match wrong {
+            Malformed::NotJson => (None, refusal::error(PARSE_ERROR, "the line is not JSON in UTF-8", None)),
+            Malformed::TooDeep => {
+                (None, refusal::error(PARSE_ERROR, "the line nests deeper than 512 levels", None))
+            }
+            Malformed::Batch => (
+                None,
+                refusal::error(
+                    INVALID_REQUEST,
+                    "arrays of messages are not part of this revision; send them singly",
+                    None,
+                ),
+            ),
+            Malformed::NotAMessage { why, id } => {
+                (id, refusal::error(INVALID_REQUEST, &format!("not a JSON-RPC message: {why}"), None))
+            }
+        };
+        self.refuse(id.as_deref(), error).await;
+    }
+
+    async fn refuse(&self, id: Option<&str>, error: String) {
+        self.stdout.send(error_line(id.unwrap_or("null"), error.into())).await;
+    }
+
+    async fn take_message(self: &Arc<Self>, message: Message) {
+        if message.is_answer() {
+            return self.questions.answered(message);
+        }
+        let Some(id) = message.id().cloned() else { return self.take_notification(message).await };
+        let caller = match self.caller(&message) {
+            Ok(caller) => caller,
+            Err(error) => return self.refuse(Some(id.as_str()), error).await,
+        };
+        let Some(caller) = caller else { return self.refuse(Some(id.as_str()), no_claim()).await };
+        let meta = message.params_object().object("_meta").ok().flatten().unwrap_or_default();
+        let token = route::progress_token(&meta);
+        let endless = message.method() == Some("subscriptions/listen");
+        let call = match self.calls.enter(&id, token, endless, self.limits.requests) {
+            Ok(call) => call,
+            Err(NotTaken::SameId) => {
+                let error = refusal::error(INVALID_REQUEST, "a request with this id is under way", None);
+                return self.refuse(Some(id.as_str()), error).await;
+            }
+            Err(NotTaken::TooMany) => {
+                return self
+                    .refuse(
+                        Some(id.as_str()),
+                        refusal::own("too_many_requests", "too many requests are under way"),
+                    )
+                    .await;
+            }
+        };
+        let relay = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let answer = tokio::select! {
+                biased;
+                () = call.cancelled() => return,
+                answer = relay.answer(&id, &message, &caller) => answer,
+                () = relay.leaving.cancelled() => {
+                    error_line(id.as_str(), refusal::own("leaving", "mcp-hasp is ending").into())
+                }
+            };
+            relay.stdout.send(answer).await;
+            drop(call);
+        });
+    }
+
+    async fn take_notification(self: &Arc<Self>, message: Message) {
+        match message.method() {
+            Some("notifications/cancelled") => {
+                let params = message.params_object();
+                if let Some(id) = params.get("requestId") {
+                    self.calls.cancel(&crate::wire::Id::from_json(id));
+                }
+            }
+            Some("notifications/initialized") => {
+                if let Some(session) = self.legacy() {
+                    session.set_initialized();
+                    self.subscriptions.begin();
+                }
+            }
+            Some("notifications/roots/list_changed") if self.allow.roots => {
+                if let Phase::Ready(open) = &*self.phase.borrow() {
+                    let session = Arc::clone(&open.session);
+                    self.spawn(async move { session.notify("notifications/roots/list_changed", "{}").await });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Who asks: a modern claim, an `initialize`, or the session that one opened. `Ok(None)`: none of them.
+    fn caller(&self, message: &Message) -> Result<Option<Caller>, String> {
+        let params = message.params_object();
+        if message.method() == Some("initialize") {
+            let session = Arc::new(LegacySession::open(&params));
+            self.meet(session.client.clone());
+            *self.legacy.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
+            return Ok(Some(Caller::Legacy(session)));
+        }
+        let meta = params.object("_meta").map_err(|_| {
+            refusal::error(INVALID_REQUEST, "_meta must be an object whose members stand once", None)
+        })?;
+        match meta.as_ref().and_then(modern::claim) {
+            Some(Ok(client)) => {
+                self.meet(client.clone());
+                return Ok(Some(Caller::Modern(client)));
+            }
+            Some(Err((code, text, data))) => return Err(refusal::error(code, &text, data.as_deref())),
+            None => {}
+        }
+        if let Some(session) = self.legacy() {
+            return Ok(Some(Caller::Legacy(session)));
+        }
+        // Before initialize a legacy client may send pings alone.
+        let early = message.method() == Some("ping");
+        Ok(early.then(|| Caller::Legacy(Arc::new(LegacySession::open(&Object::default())))))
+    }
+
+    fn legacy(&self) -> Option<Arc<LegacySession>> {
+        self.legacy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The first message tells what the harness can do; a legacy endpoint is waiting to hear it.
+    fn meet(&self, client: Client) {
+        self.first.send_if_modified(|first| {
+            let new = first.is_none();
+            if new {
+                *first = Some(client.limited(self.allow.sampling, self.allow.roots));
+            }
+            new
+        });
+    }
+
+    async fn leave(&self, finishing: Duration) {
+        let _ = tokio::time::timeout(finishing, self.calls.settled()).await;
+        self.leaving.cancel();
+        self.tasks.close();
+        let _ = tokio::time::timeout(FLUSHING, self.tasks.wait()).await;
+        let phase = self.phase.borrow().clone();
+        if let Phase::Ready(open) = phase {
+            open.session.close(CLOSING).await;
+        }
+    }
+}
+
+fn no_claim() -> String {
+    let message = format!(
+        "send initialize first, or _meta with {} and {}",
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_CAPABILITIES
+    );
+    refusal::error(INVALID_PARAMS, &message, None)
+}
+
+impl Open {
+    /// Whether the endpoint declared a capability.
+    fn offers(&self, capability: &str) -> bool {
+        let text = std::str::from_utf8(&self.observed.opening).unwrap_or_default();
+        let opening = Object::read(text).unwrap_or_default();
+        opening.object("capabilities").ok().flatten().is_some_and(|all| all.get(capability).is_some())
+    }
+
+    /// Whether a capability has a member that is `true`.
+    fn offers_member(&self, capability: &str, member: &str) -> bool {
+        let text = std::str::from_utf8(&self.observed.opening).unwrap_or_default();
+        let opening = Object::read(text).unwrap_or_default();
+        let all = opening.object("capabilities").ok().flatten().unwrap_or_default();
+        all.object(capability).ok().flatten().is_some_and(|offered| offered.get(member) == Some("true"))
+    }
+}

@@ -1,0 +1,76 @@
+//! Reasons → JSON-RPC errors. Codes outside the range the specification reserves; programs read `data.reason`.
+
+use crate::endpoint::Trouble;
+use crate::report::visible;
+use crate::surface::gate::{Refusal, Withheld};
+use crate::wire::json::quote;
+
+/// Method not found.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+/// Invalid params.
+pub const INVALID_PARAMS: i64 = -32602;
+/// Invalid request.
+pub const INVALID_REQUEST: i64 = -32600;
+/// Parse error.
+pub const PARSE_ERROR: i64 = -32700;
+/// Internal error: everything that is neither the harness's fault nor the endpoint's own JSON-RPC error.
+const INTERNAL: i64 = -32603;
+
+/// An error object.
+pub fn error(code: i64, message: &str, data: Option<&str>) -> String {
+    let data = data.map(|data| format!(",\"data\":{data}")).unwrap_or_default();
+    format!("{{\"code\":{code},\"message\":{}{data}}}", quote(message))
+}
+
+/// An error of this program's own.
+pub fn own(reason: &str, message: &str) -> String {
+    error(INTERNAL, message, Some(&format!("{{\"reason\":\"{reason}\"}}")))
+}
+
+/// Trouble with the endpoint.
+pub fn trouble(trouble: &Trouble, method: &str) -> String {
+    let mut data = format!("{{\"reason\":\"{}\"", trouble.reason());
+    if let Some(status) = trouble.http_status() {
+        data.push_str(&format!(",\"httpStatus\":{status}"));
+    }
+    if let Some(seconds) = trouble.retry_after() {
+        data.push_str(&format!(",\"retryAfterSeconds\":{seconds}"));
+    }
+    let unknown_outcome = method == "tools/call" && trouble.may_have_run();
+    if unknown_outcome {
+        data.push_str(",\"mayHaveRun\":true");
+    }
+    data.push('}');
+    let message = match unknown_outcome {
+        true => format!("{trouble}; the call may have run, and is not repeated"),
+        false => trouble.to_string(),
+    };
+    error(INTERNAL, &message, Some(&data))
+}
+
+/// A request that may not leave.
+pub fn refused(refusal: &Refusal) -> String {
+    let (kind, name, reason) = match refusal {
+        Refusal::UnknownTool(name) => ("tool", name, "unknown_tool"),
+        Refusal::UnknownPrompt(name) => ("prompt", name, "unknown_prompt"),
+    };
+    let message =
+        format!("{kind} {} is not in the list read at start; nothing was sent", visible(&quote(name), 120));
+    error(INVALID_PARAMS, &message, Some(&format!("{{\"reason\":\"{reason}\"}}")))
+}
+
+/// An answer that may not be shown.
+pub fn withheld(withheld: &Withheld) -> String {
+    match withheld {
+        Withheld::Malformed(why) => {
+            own("malformed_answer", &format!("the endpoint's answer is malformed ({why})"))
+        }
+        Withheld::UnknownResultType(found) => own(
+            "unknown_result_type",
+            &format!("the endpoint's result is of the type {found}, which is not known"),
+        ),
+        Withheld::Question(why) => {
+            own("question_refused", &format!("the endpoint's question is not passed on: {why}"))
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One request → an answer from the pin, a refusal, or the way over.
+
+use std::sync::Arc;
+
+use super::refusal::{self, INVALID_PARAMS, METHOD_NOT_FOUND};
+use super::rounds::Asking;
+use super::{Caller, Relay};
+use crate::harness::{error_line, legacy, list_result, modern, result_line};
+use crate::surface::gate::Shape;
+use crate::surface::{Admitted, Kind};
+use crate::wire::{Era, Id, Message, Object, Payload, Request, json, meta, method};
+
+impl Relay {
+    /// Answers a request of the harness.
+    pub(super) async fn answer(self: &Arc<Self>, id: &Id, message: &Message, caller: &Caller) -> Payload {
+        let method = message.method().unwrap_or_default();
+        self.report.debug(|| format!("→ {}", crate::report::visible(method, 80)));
+        let outcome = match (method, caller.era()) {
+            ("initialize", _) => self.initialize(caller).await,
+            ("ping", Era::Legacy) => Ok("{}".to_owned().into()),
+            ("server/discover", Era::Modern) => self.discover().await,
+            ("logging/setLevel", Era::Legacy) => self.set_log_level(message, caller).await,
+            ("resources/subscribe" | "resources/unsubscribe", Era::Legacy) => {
+                self.subscribe(method, message).await
+            }
+            ("subscriptions/listen", Era::Modern) => return self.listen(id, message).await,
+            (
+                "ping"
+                | "logging/setLevel"
+                | "resources/subscribe"
+                | "resources/unsubscribe"
+                | "server/discover"
+                | "subscriptions/listen"
+                | "tasks/list"
+                | "tasks/get"
+                | "tasks/result"
+                | "tasks/update"
+                | "tasks/cancel",
+                _,
+            ) => Err(not_found(method)),
+            _ => match Kind::of_method(method) {
+                Some(kind) => self.list(kind, message, caller).await,
+                None => return self.forward(id, message, caller).await,
+            },
+        };
+        match outcome {
+            Ok(result) => result_line(id.as_str(), result),
+            Err(error) => error_line(id.as_str(), error.into()),
+        }
+    }
+
+    async fn initialize(self: &Arc<Self>, caller: &Caller) -> Result<Payload, String> {
+        let Caller::Legacy(session) = caller else { return Err(not_found("initialize")) };
+        let mut open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+        let client = session.client.clone().limited(self.allow.sampling, self.allow.roots);
+        if open.session.era() == Era::Legacy && !open.session.declared().covers(&client) {
+            // Opened before it was known what this harness can do: a legacy endpoint is told once, at the beginning.
+            self.reopen(open.generation);
+            open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+        }
+        Ok(legacy::initialize_result(&open.observed, session.version))
+    }
+
+    async fn discover(self: &Arc<Self>) -> Result<Payload, String> {
+        let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+        Ok(modern::discover_result(&open.observed))
+    }
+
+    async fn list(
+        self: &Arc<Self>,
+        kind: Kind,
+        message: &Message,
+        caller: &Caller,
+    ) -> Result<Payload, String> {
+        let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+        if message.params_object().get("cursor").is_some() {
+            // The list is one page, so no cursor of ours exists.
+            return Err(refusal::error(INVALID_PARAMS, "unknown cursor; the list has one page", None));
+        }
+        list_result(&open.observed, kind, caller.era()).ok_or_else(|| not_found(kind.method()))
+    }
+
+    async fn set_log_level(self: &Arc<Self>, message: &Message, caller: &Caller) -> Result<Payload, String> {
+        let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+        let Caller::Legacy(session) = caller else { return Err(not_found("logging/setLevel")) };
+        if !open.offers("logging") {
+            return Err(not_found("logging/setLevel"));
+        }
+        let params = message.params_object();
+        let level = params.string("level").filter(|level| method::log_rank(level).is_some());
+        let Some(level) = level else {
+            return Err(refusal::error(
+                INVALID_PARAMS,
+                "level must be one of the eight syslog severities",
+                None,
+            ));
+        };
+        let level = json::quote(&level);
+        session.set_log_level(level.clone());
+        if open.session.era() == Era::Legacy {
+            open.session
+                .ask("logging/setLevel", &format!("{{\"level\":{level}}}"))
+                .await
+                .map_err(|trouble| refusal::trouble(&trouble, "logging/setLevel"))?;
+        }
+        Ok("{}".to_owned().into())
+    }
+
+    /// Over to the endpoint and back, as often as the endpoint asks a legacy harness's user something.
+    async fn forward(self: &Arc<Self>, id: &Id, message: &Message, caller: &Caller) -> Payload {
+        let method = message.method().unwrap_or_default();
+        let params = message.params_object();
+        let meta = match params.object("_meta") {
+            Ok(meta) => meta.unwrap_or_default(),
+            Err(_) => {
+                return error_line(
+                    id.as_str(),
+                    refusal::error(INVALID_PARAMS, "_meta must be an object", None).into(),
+                );
+            }
+        };
+        let mut request = Request {
+            method: method.to_owned(),
+            params: message.params().to_owned(),
+            client: caller.client().limited(self.allow.sampling, self.allow.roots),
+            log_level: caller.log_level(&meta),
+            progress_token: progress_token(&meta),
+        };
+        let mut asking = Asking::default();
+        loop {
+            let admitted = match self.cross(&request, caller.era()).await {
+                Ok(admitted) => admitted,
+                Err(error) => return error_line(id.as_str(), error.into()),
+            };
+            let session = match (caller, admitted.shape()) {
+                (Caller::Legacy(session), Shape::InputRequired) => session,
+                _ => return outcome_line(id, method, &admitted, caller.era()),
+            };
+            match self.next_round(&mut asking, &request, &admitted, session).await {
+                Ok(next) => request = next,
+                Err(error) => return error_line(id.as_str(), error.into()),
+            }
+        }
+    }
+}
+
+fn outcome_line(id: &Id, method: &str, admitted: &Admitted, to: Era) -> Payload {
+    match admitted.shape() {
+        Shape::Error => error_line(id.as_str(), admitted.bytes().clone().into()),
+        Shape::InputRequired => result_line(id.as_str(), admitted.bytes().clone().into()),
+        Shape::Complete(from) if from == to => result_line(id.as_str(), admitted.bytes().clone().into()),
+        Shape::Complete(from) => {
+            let object = Object::read(admitted.text()).unwrap_or_default();
+            result_line(id.as_str(), meta::translate_result(method, from, to, admitted.bytes(), &object))
+        }
+    }
+}
+
+/// The harness's own token, a string or an integer.
+pub(super) fn progress_token(meta: &Object<'_>) -> Option<String> {
+    meta.get("progressToken").filter(|token| !token.starts_with(['{', '[', 't', 'f', 'n'])).map(str::to_owned)
+}
+
+fn not_found(method: &str) -> String {
+    let message = format!("method {} is not offered", crate::report::visible(&json::quote(method), 80));
+    refusal::error(METHOD_NOT_FOUND, &message, None)
+}

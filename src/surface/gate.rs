@@ -1,0 +1,192 @@
+//! What may leave and what may be shown. A check gives a proof, and the next step takes the proof.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::observed::{Kind, Observed};
+use crate::wire::{Era, Message, Object, Question, Request, json, method};
+
+/// Decides, for one opened endpoint.
+#[derive(Debug)]
+pub struct Gate {
+    observed: Arc<Observed>,
+}
+
+/// Why a request does not leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A tool that is not in the list read at start.
+    UnknownTool(String),
+    /// A prompt that is not in the list read at start.
+    UnknownPrompt(String),
+}
+
+/// Why an answer is not shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// Not an unambiguous result.
+    Malformed(String),
+    /// A `resultType` that nobody knows (MCP 2026-07-28: the response is invalid).
+    UnknownResultType(String),
+    /// A question where none may be asked, or of a kind the harness did not declare or the user does not allow.
+    Question(String),
+}
+
+/// Proof that a request may leave. Made by [`Gate::clear`] alone.
+///
+/// ```compile_fail
+/// let forged = mcp_hasp::surface::Cleared { request: todo!() };
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Cleared<'r> {
+    request: &'r Request,
+}
+
+/// Proof that an answer may be shown. Made by the gate alone.
+///
+/// ```compile_fail
+/// let forged = mcp_hasp::surface::Admitted { outcome: todo!(), shape: todo!() };
+/// ```
+#[derive(Debug)]
+pub struct Admitted {
+    outcome: Bytes,
+    shape: Shape,
+}
+
+/// What was admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A result that completes the request, in the form of an era.
+    Complete(Era),
+    /// A result that asks for input first (`resultType: "input_required"`), in modern form.
+    InputRequired,
+    /// A JSON-RPC error.
+    Error,
+}
+
+impl Gate {
+    /// A gate for what was observed.
+    pub fn new(observed: Arc<Observed>) -> Self {
+        Gate { observed }
+    }
+
+    /// Whether a request of the harness may leave: what it calls must be listed.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn clear<'r>(&self, request: &'r Request) -> Result<Cleared<'r>, Refusal> {
+        let listed =
+            |kind: Kind, name: &str| self.observed.list(kind).is_some_and(|list| list.contains(name));
+        let name = || request.params_object().string("name").unwrap_or_default().into_owned();
+        match request.method.as_str() {
+            "tools/call" if !listed(Kind::Tools, &name()) => Err(Refusal::UnknownTool(name())),
+            "prompts/get" if !listed(Kind::Prompts, &name()) => Err(Refusal::UnknownPrompt(name())),
+            _ => Ok(Cleared { request }),
+        }
+    }
+
+    /// Whether a result may be shown as the answer to `request`.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn admit(&self, request: Cleared<'_>, message: Message) -> Result<Admitted, Withheld> {
+        let shape = self.shape(request, message.result().unwrap_or_default())?;
+        Ok(Admitted { outcome: message.into_outcome(), shape })
+    }
+
+    /// Whether a JSON-RPC error may be shown.
+    ///
+    /// # Errors
+    /// It is ambiguous.
+    pub fn admit_error(&self, message: Message) -> Result<Admitted, Withheld> {
+        let error = Object::read(message.error().unwrap_or_default())
+            .map_err(|wrong| Withheld::Malformed(format!("its error is unreadable: {wrong:?}")))?;
+        let code = error.get("code").unwrap_or_default();
+        let integral =
+            !code.is_empty() && code.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+        if !integral || error.string("message").is_none() {
+            return Err(Withheld::Malformed("its error has no integer code or no message".into()));
+        }
+        Ok(Admitted { outcome: message.into_outcome(), shape: Shape::Error })
+    }
+
+    /// Admits a question of a legacy endpoint that was put into the form of a result here.
+    ///
+    /// # Errors
+    /// The harness cannot answer it.
+    pub fn admit_question(&self, request: Cleared<'_>, result: String) -> Result<Admitted, Withheld> {
+        let object = Object::read(&result).map_err(|wrong| Withheld::Malformed(format!("{wrong:?}")))?;
+        questions(request, &object)?;
+        Ok(Admitted { outcome: Bytes::from(result), shape: Shape::InputRequired })
+    }
+
+    fn shape(&self, request: Cleared<'_>, result: &str) -> Result<Shape, Withheld> {
+        let object = Object::read(result)
+            .map_err(|wrong| Withheld::Malformed(format!("its result is unreadable: {wrong:?}")))?;
+        // Two readers must not be able to see two different `_meta`.
+        object
+            .object("_meta")
+            .map_err(|wrong| Withheld::Malformed(format!("its _meta is unreadable: {wrong:?}")))?;
+        if self.observed.era == Era::Legacy {
+            return Ok(Shape::Complete(Era::Legacy));
+        }
+        match object.get("resultType") {
+            None | Some(r#""complete""#) => Ok(Shape::Complete(Era::Modern)),
+            Some(text) => match json::decode_string(text).as_deref() {
+                Some("complete") => Ok(Shape::Complete(Era::Modern)),
+                Some("input_required") => questions(request, &object).map(|()| Shape::InputRequired),
+                _ => Err(Withheld::UnknownResultType(crate::report::visible(text, 60))),
+            },
+        }
+    }
+}
+
+/// An `input_required` result may ask, of this request, what the harness declared and the user allows.
+fn questions(request: Cleared<'_>, result: &Object<'_>) -> Result<(), Withheld> {
+    let request = request.request;
+    if !method::may_ask(&request.method) {
+        return Err(Withheld::Question(format!("{} may not ask for input", request.method)));
+    }
+    let asked = result
+        .object("inputRequests")
+        .map_err(|wrong| Withheld::Malformed(format!("inputRequests: {wrong:?}")))?;
+    if asked.is_none() && result.get("requestState").is_none() {
+        return Err(Withheld::Question("asks for input without saying for which".into()));
+    }
+    for member in asked.unwrap_or_default().members() {
+        let entry = Object::read(member.value)
+            .map_err(|wrong| Withheld::Malformed(format!("inputRequests: {wrong:?}")))?;
+        let method = entry.string("method").unwrap_or_default();
+        let question = Question { method: &method, params: entry.get("params").unwrap_or("{}") };
+        if !request.client.can_answer(&question) {
+            let method = crate::report::visible(&method, 60);
+            return Err(Withheld::Question(format!("{method} was not offered to the endpoint")));
+        }
+    }
+    Ok(())
+}
+
+impl<'r> Cleared<'r> {
+    /// The request that may leave.
+    pub fn request(self) -> &'r Request {
+        self.request
+    }
+}
+
+impl Admitted {
+    /// What it is.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The text of the result or error.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.outcome).unwrap_or_default()
+    }
+
+    /// The bytes of the result or error, as the endpoint sent them.
+    pub fn bytes(&self) -> &Bytes {
+        &self.outcome
+    }
+}

@@ -1,0 +1,382 @@
+//! Drives the real binary over its stdio, as the program that starts it would.
+
+use std::{
+    collections::BTreeMap,
+    process::Stdio,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, value::RawValue};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use super::{
+    Era, LIMIT, MODERN,
+    inbox::{Answer, Inbox},
+    rules::{META_CAPABILITIES, META_VERSION},
+};
+
+/// How the program is to be started.
+#[must_use]
+pub struct Launch {
+    command: Command,
+    home: TempDir,
+}
+
+impl Launch {
+    /// One more argument.
+    pub fn arg(mut self, arg: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// More arguments.
+    pub fn args(mut self, args: &[&str]) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// One more environment variable. Nothing is inherited but PATH; HOME is a directory of this test alone.
+    pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Starts the program.
+    pub fn start(mut self) -> Harness {
+        let mut child = self.command.spawn().unwrap();
+        let inbox = Arc::new(Inbox::default());
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let reading = tokio::spawn(read_lines(child.stdout.take().unwrap(), inbox.clone()));
+        let listening =
+            tokio::spawn(read_stderr(child.stderr.take().unwrap(), stderr.clone(), inbox.clone()));
+        Harness {
+            stdin: child.stdin.take(),
+            child,
+            inbox,
+            stderr,
+            reading,
+            listening,
+            modern_capabilities: None,
+            next_id: 0,
+            home: self.home,
+        }
+    }
+}
+
+/// The running program. It is killed when this is dropped.
+pub struct Harness {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    inbox: Arc<Inbox>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    reading: JoinHandle<()>,
+    listening: JoinHandle<()>,
+    modern_capabilities: Option<String>,
+    next_id: u64,
+    home: TempDir,
+}
+
+impl Harness {
+    /// The program for that URL, not started yet.
+    pub fn launch(url: &str) -> Launch {
+        let home = TempDir::new().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-hasp"));
+        command.args(["--url", url]).env_clear().env("HOME", home.path());
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        Launch { command, home }
+    }
+
+    /// Starts the program for that URL.
+    pub fn start(url: &str, args: &[&str]) -> Self {
+        Self::launch(url).args(args).start()
+    }
+
+    /// The directory that the program sees as HOME.
+    pub fn home(&self) -> &std::path::Path {
+        self.home.path()
+    }
+
+    /// Opens in that era, with those capabilities of the client.
+    pub async fn open(&mut self, era: Era, capabilities_raw: &str) -> Answer {
+        match era {
+            Era::Modern => self.discover(capabilities_raw).await,
+            Era::Legacy => self.initialize(super::LEGACY, capabilities_raw).await,
+        }
+    }
+
+    /// The legacy opening: `initialize`, its answer, `notifications/initialized`.
+    pub async fn initialize(&mut self, version: &str, capabilities_raw: &str) -> Answer {
+        self.modern_capabilities = None;
+        let params = format!(
+            r#"{{"protocolVersion":"{version}","capabilities":{capabilities_raw},"clientInfo":{CLIENT}}}"#
+        );
+        let id = self.request("initialize", &params).await;
+        let answer = self.answer(id).await;
+        if !answer.is_error() {
+            self.notify("notifications/initialized", "{}").await;
+        }
+        answer
+    }
+
+    /// The modern opening: `server/discover` and its answer.
+    pub async fn discover(&mut self, capabilities_raw: &str) -> Answer {
+        self.speak_modern(capabilities_raw);
+        let id = self.request("server/discover", "{}").await;
+        self.answer(id).await
+    }
+
+    /// From now on requests carry the modern envelope; nothing is sent for it.
+    pub fn speak_modern(&mut self, capabilities_raw: &str) {
+        self.modern_capabilities = Some(capabilities_raw.to_owned());
+    }
+
+    /// Sends bytes and a line end.
+    pub async fn send_line(&mut self, line: &[u8]) {
+        self.inbox.sent(line);
+        let stdin = self.stdin.as_mut().expect("stdin is closed");
+        let sending = async {
+            stdin.write_all(line).await?;
+            stdin.write_all(b"\n").await?;
+            stdin.flush().await
+        };
+        match timeout(LIMIT, sending).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.fail(&format!("stdin: {error}")),
+            Err(_) => self.fail("the program does not read its stdin"),
+        }
+    }
+
+    /// Sends a request; in the modern era its `_meta` is completed. The id is the one to wait for.
+    pub async fn request(&mut self, method: &str, params_raw: &str) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        let params = self.enveloped(params_raw);
+        let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        self.send_line(line.as_bytes()).await;
+        id
+    }
+
+    /// Sends a notification.
+    pub async fn notify(&mut self, method: &str, params_raw: &str) {
+        let line = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params_raw}}}"#);
+        self.send_line(line.as_bytes()).await;
+    }
+
+    /// Cancels a request; an answer to it fails the test from now on.
+    pub async fn cancel(&mut self, id: u64) {
+        self.notify("notifications/cancelled", &format!(r#"{{"requestId":{id}}}"#)).await;
+    }
+
+    /// Calls a tool and waits for the answer.
+    pub async fn call(&mut self, tool: &str, arguments_raw: &str) -> Answer {
+        let id = self.start_call(tool, arguments_raw).await;
+        self.answer(id).await
+    }
+
+    /// Calls a tool.
+    pub async fn start_call(&mut self, tool: &str, arguments_raw: &str) -> u64 {
+        self.request("tools/call", &format!(r#"{{"name":"{tool}","arguments":{arguments_raw}}}"#)).await
+    }
+
+    /// Sends a request and waits for its answer.
+    pub async fn ask(&mut self, method: &str, params_raw: &str) -> Answer {
+        let id = self.request(method, params_raw).await;
+        self.answer(id).await
+    }
+
+    /// Waits for the answer to that request.
+    pub async fn answer(&mut self, id: u64) -> Answer {
+        self.answer_to(&id.to_string()).await
+    }
+
+    /// Waits for the answer with that id, given as its raw text; `null` waits for an error without an id.
+    pub async fn answer_to(&mut self, id_raw: &str) -> Answer {
+        let id: Value = serde_json::from_str(id_raw).unwrap();
+        let fits = |line: &Value| line.get("method").is_none() && line["id"] == id;
+        let (line, _) = self.take(&format!("the answer to {id_raw}"), fits).await;
+        Answer { line }
+    }
+
+    /// Waits for the next notification of that method; lines of other kinds stay where they are.
+    pub async fn next_notification(&mut self, method: &str) -> Value {
+        self.take(method, |line| line["method"] == method && line.get("id").is_none()).await.1
+    }
+
+    /// Waits for the next request of the program to the harness.
+    pub async fn next_request(&mut self) -> Value {
+        self.take("a request", |line| line["method"].is_string() && line.get("id").is_some()).await.1
+    }
+
+    /// All notifications so far, in order.
+    pub fn notifications(&self) -> Vec<Value> {
+        let is_notification = |line: &Value| line["method"].is_string() && line.get("id").is_none();
+        self.lines().into_iter().filter(is_notification).collect()
+    }
+
+    /// All lines so far, in order.
+    pub fn lines(&self) -> Vec<Value> {
+        self.inbox.lines()
+    }
+
+    /// Answers a request of the program.
+    pub async fn reply(&mut self, id_raw: &str, result_raw: &str) {
+        let line = super::reply::result_text(id_raw, result_raw);
+        self.send_line(line.as_bytes()).await;
+    }
+
+    /// Answers a request of the program with an error.
+    pub async fn reply_error(&mut self, id_raw: &str, error_raw: &str) {
+        let line = super::reply::error_text(id_raw, error_raw);
+        self.send_line(line.as_bytes()).await;
+    }
+
+    /// Closes the program's stdin.
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Closes the reading end of the program's stdout.
+    pub async fn close_stdout(&mut self) {
+        self.reading.abort();
+        let _ = (&mut self.reading).await;
+    }
+
+    /// Sends a signal, by the name that `kill` knows.
+    pub async fn signal(&mut self, name: &str) {
+        let pid = self.child.id().expect("the program has ended").to_string();
+        let status = Command::new("kill").args([format!("-{name}"), pid]).status().await.unwrap();
+        assert!(status.success(), "kill -{name} failed");
+    }
+
+    /// Waits for the end; the exit code (-1 for a signal) and how long it took from this call on.
+    pub async fn wait_exit(&mut self) -> (i32, Duration) {
+        let from = Instant::now();
+        let Ok(status) = timeout(LIMIT, self.child.wait()).await else {
+            self.fail("the program does not end");
+        };
+        let took = from.elapsed();
+        if !self.reading.is_finished() {
+            let _ = timeout(LIMIT, &mut self.reading).await;
+        }
+        if !self.listening.is_finished() {
+            let _ = timeout(LIMIT, &mut self.listening).await;
+        }
+        self.check();
+        (status.unwrap().code().unwrap_or(-1), took)
+    }
+
+    /// Stderr so far; whole after `wait_exit`.
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until stderr holds that text.
+    pub async fn wait_stderr(&mut self, text: &str) {
+        let mut changed = self.inbox.changed.subscribe();
+        let arrived = async {
+            while !self.stderr_text().contains(text) {
+                let _ = changed.changed().await;
+            }
+        };
+        let in_time = timeout(LIMIT, arrived).await.is_ok();
+        if !in_time {
+            self.fail(&format!("no {text:?} on stderr"));
+        }
+    }
+
+    async fn take(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> (Vec<u8>, Value) {
+        let mut changed = self.inbox.changed.subscribe();
+        let taking = async {
+            loop {
+                let ended = self.inbox.ended();
+                if let Some(found) = self.inbox.take(&fits) {
+                    return Some(found);
+                }
+                if ended || !self.inbox.broken().is_empty() {
+                    return None;
+                }
+                let _ = changed.changed().await;
+            }
+        };
+        let found = timeout(LIMIT, taking).await;
+        self.check();
+        match found {
+            Ok(Some(found)) => found,
+            Ok(None) => self.fail(&format!("stdout ended before {what}")),
+            Err(_) => self.fail(&format!("waited in vain for {what}")),
+        }
+    }
+
+    /// Params with the modern `_meta`, where this harness speaks modern. What the caller gave goes first.
+    fn enveloped(&self, params_raw: &str) -> String {
+        let Some(capabilities) = &self.modern_capabilities else { return params_raw.to_owned() };
+        let mut params: BTreeMap<String, Box<RawValue>> = serde_json::from_str(params_raw).unwrap();
+        let mut meta: BTreeMap<String, Box<RawValue>> =
+            params.get("_meta").map_or_else(BTreeMap::new, |meta| serde_json::from_str(meta.get()).unwrap());
+        let raw = |text: String| RawValue::from_string(text).unwrap();
+        let ours = [
+            (META_VERSION, format!("\"{MODERN}\"")),
+            (META_CAPABILITIES, capabilities.clone()),
+            ("io.modelcontextprotocol/clientInfo", CLIENT.to_owned()),
+        ];
+        for (key, value) in ours {
+            meta.entry(key.to_owned()).or_insert_with(|| raw(value));
+        }
+        params.insert("_meta".to_owned(), raw(serde_json::to_string(&meta).unwrap()));
+        serde_json::to_string(&params).unwrap()
+    }
+
+    fn check(&self) {
+        let broken = self.inbox.broken();
+        if !broken.is_empty() {
+            self.fail(&format!("stdout is wrong: {}", broken.join("; ")));
+        }
+    }
+
+    fn fail(&self, what: &str) -> ! {
+        panic!("{what}\nstdio:\n{}\nstderr:\n{}", self.inbox.transcript(), self.stderr_text());
+    }
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check();
+        }
+    }
+}
+
+const CLIENT: &str = r#"{"name":"test-harness","version":"1.0.0"}"#;
+
+async fn read_lines(stdout: ChildStdout, inbox: Arc<Inbox>) {
+    let mut stdout = BufReader::new(stdout);
+    let mut line = Vec::new();
+    while stdout.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
+        let mut whole = std::mem::take(&mut line);
+        if whole.last() == Some(&b'\n') {
+            whole.pop();
+        } else {
+            whole.extend_from_slice(b" (the line has no end)");
+        }
+        inbox.received(whole);
+    }
+    inbox.end();
+}
+
+async fn read_stderr(mut stderr: ChildStderr, text: Arc<Mutex<Vec<u8>>>, inbox: Arc<Inbox>) {
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        text.lock().unwrap().extend_from_slice(&buffer[..read]);
+        inbox.changed.send_replace(());
+    }
+}
