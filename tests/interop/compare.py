@@ -16,14 +16,19 @@ def compare(step: dict, direct: dict, through: dict, eras: tuple[str, str], plan
     """Nothing when the two agree, else the first difference in words. `eras` are the client's and the endpoint's."""
     if through is None:
         return "was not reached"
-    if through.get("late"):
-        return f"arrived after the result: {short(through['late'])}"
+    late = [event for event in through.get("late", []) if "log" not in event or "log" in step]
+    if late:
+        return f"arrived after the result: {short(late)}"
     special = SPECIAL.get(step["name"]) if step["do"] != "hello" else hello
     if special:
-        verdict = special(direct, through, eras)
+        verdict = special(direct, through, eras, plan)
         if verdict is not False:
             return verdict
     scrubbed = [scrub(plain(entry), [RUN_KEY, *plan.get("scrub", [])]) for entry in (direct, through)]
+    if "log" not in step:
+        # What an endpoint logs beside the calls comes when it comes; here it belongs to no step.
+        for entry in scrubbed:
+            entry["events"] = [event for event in entry["events"] if "log" not in event]
     if step["do"] == "updates":
         for entry in scrubbed:
             entry["events"] = sorted({event["updated"] for event in entry["events"] if "updated" in event})
@@ -85,7 +90,7 @@ def short(value) -> str:
 # ---- differences by design -------------------------------------------------------------------------------------------
 
 
-def hello(direct, through, eras):
+def hello(direct, through, eras, _plan):
     """Capabilities: the same families. What is inside differs: a pinned list does not change, tasks are not relayed."""
     one, other = direct["result"], through["result"]
     if one["instructions"] != other["instructions"]:
@@ -95,19 +100,30 @@ def hello(direct, through, eras):
     return None if wanted == got else f"capabilities are {sorted(got)}, were {sorted(wanted)}"
 
 
-def tools(direct, through, eras):
-    """A 2025 client of a 2026 endpoint gets the 2026-only tools too, without an output schema that it cannot hold."""
-    if eras != ("2025", "2026") or "result" not in through or "result" not in direct:
+def tools(direct, through, eras, plan):
+    """Tools that need sampling or roots are not there unless the user allows it. A 2025 client of a 2026 endpoint gets
+    the 2026-only tools too, without an output schema that it cannot hold. A 2026 client may drop `execution` of 2025.
+    """
+    if "result" not in through or "result" not in direct:
         return False
-    known = {tool["name"] for tool in direct["result"]["tools"]}
-    for tool in [tool for tool in through["result"]["tools"] if tool["name"] not in known]:
-        if tool.get("outputSchema", {}).get("type", "object") != "object":
-            return f"{tool['name']} has an output schema that is not an object: {short(tool['outputSchema'])}"
-    through["result"]["tools"] = [tool for tool in through["result"]["tools"] if tool["name"] in known]
+    refused = set(plan.get("refused", []))
+    listed, got = direct["result"]["tools"], through["result"]["tools"]
+    if leaked := [tool["name"] for tool in got if tool["name"] in refused]:
+        return f"there are tools that need what nobody allowed: {leaked}"
+    if eras == ("2025", "2026"):
+        known = {tool["name"] for tool in listed}
+        for tool in [tool for tool in got if tool["name"] not in known]:
+            if tool.get("outputSchema", {}).get("type", "object") != "object":
+                return f"{tool['name']} has an output schema that is not an object: {short(tool['outputSchema'])}"
+        got = [tool for tool in got if tool["name"] in known]
+    listed = [tool for tool in listed if tool["name"] not in refused]
+    if eras == ("2026", "2025"):
+        listed, got = [[{k: v for k, v in tool.items() if k != "execution"} for tool in some] for some in (listed, got)]
+    direct["result"]["tools"], through["result"]["tools"] = listed, got
     return False
 
 
-def structured_array(direct, through, eras):
+def structured_array(direct, through, eras, _plan):
     """An array as structured content: kept for 2026, dropped for 2025; unknown to a 2025 endpoint, refused by name."""
     if eras[1] == "2025":
         code = through.get("error", {}).get("code")
@@ -120,7 +136,13 @@ def structured_array(direct, through, eras):
     return None if result.get("content") else f"no content: {short(through)}"
 
 
-def question_aside(direct, through, eras):
+def prompt_unknown(direct, through, eras, _plan):
+    """A prompt outside the list read at start is refused by the program itself, in its own words."""
+    codes = [entry.get("error", {}).get("code") for entry in (direct, through)]
+    return None if codes == [-32602, -32602] else f"an unknown prompt gave {short(through)}"
+
+
+def question_aside(direct, through, eras, _plan):
     """A 2026 client cannot be asked outside its own call, so a question on another stream may come back cancelled."""
     if eras != ("2026", "2025"):
         return False
@@ -128,4 +150,9 @@ def question_aside(direct, through, eras):
     return None if '\\"cancel\\"' in text else False
 
 
-SPECIAL = {"tools": tools, "structured array": structured_array, "question aside": question_aside}
+SPECIAL = {
+    "tools": tools,
+    "structured array": structured_array,
+    "prompt unknown": prompt_unknown,
+    "question aside": question_aside,
+}

@@ -11,12 +11,25 @@ from install import CACHE, HERE, PYTHON
 EVERYTHING = CACHE / "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 KIT = HERE / "kit"
 
-# `era` is what the proxy will find; `plan` is what the clients do there.
+# `era` is what the proxy will find, `plan` what the clients do there, `options` what the program is given besides.
 SERVERS = {
     "everything": {
         "title": "server-everything 2026.8.31 (2025)",
         "era": "2025",
         "plan": "everything",
+        "command": lambda port: ["node", EVERYTHING, "streamableHttp"],
+    },
+    "everything-closed": {
+        "title": "server-everything 2026.8.31 (2025), a client that could sample",
+        "era": "2025",
+        "plan": "closed",
+        "command": lambda port: ["node", EVERYTHING, "streamableHttp"],
+    },
+    "everything-open": {
+        "title": "server-everything 2026.8.31 (2025), sampling and roots allowed",
+        "era": "2025",
+        "plan": "open",
+        "options": "--allow-sampling --allow-roots",
         "command": lambda port: ["node", EVERYTHING, "streamableHttp"],
     },
     "ts": {

@@ -6,8 +6,9 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 const argv = process.argv.slice(2);
-const option = name => (argv.includes(`--${name}`) ? argv[argv.indexOf(`--${name}`) + 1] : undefined);
-const [command, ...args] = argv.includes('--') ? argv.slice(argv.indexOf('--') + 1) : [];
+const cut = argv.includes('--') ? argv.indexOf('--') : argv.length;
+const [options, [command, ...args]] = [argv.slice(0, cut), argv.slice(cut + 1)];
+const option = name => (options.includes(`--${name}`) ? options[options.indexOf(`--${name}`) + 1] : undefined);
 const era = option('era');
 const { steps, capabilities = { elicitation: { form: {}, url: {} } } } = JSON.parse(readFileSync(option('plan'), 'utf8'));
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequestParams, ClientConfig, ClientRequest, ElicitRequestParams, ElicitResult, ErrorData,
-    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
-    ResourceUpdatedNotificationParam, ServerNotification,
+    CallToolRequestParams, ClientConfig, ClientRequest, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ErrorData, ListRootsResult, LoggingMessageNotificationParam,
+    ProgressNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam, ServerNotification,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
@@ -69,6 +69,22 @@ impl ClientHandler for User {
         shared.events.push(json!({"asked": {"message": message, "schema": schema, "url": url}}));
         let reply = shared.answers.pop_front().unwrap_or_else(|| json!({"action": "cancel"}));
         typed(reply).map_err(|trouble| ErrorData::internal_error(trouble.to_string(), None))
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        self.saw(json!({"sampled": member(&plain(&params).unwrap_or_default(), "messages")}));
+        let content = json!({"type": "text", "text": "a sample"});
+        typed(json!({"role": "assistant", "model": "interop", "content": content}))
+            .map_err(|trouble| ErrorData::internal_error(trouble.to_string(), None))
+    }
+
+    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        typed(json!({"roots": [{"uri": "file:///kit", "name": "kit"}]}))
+            .map_err(|trouble| ErrorData::internal_error(trouble.to_string(), None))
     }
 
     async fn on_progress(
