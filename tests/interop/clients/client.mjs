@@ -15,7 +15,8 @@ const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 
 const notices = []; // what the SDK complains about, such as progress for a call that is over
 let events = []; // what arrived during the current step, in order
-let answers = []; // what the user will say when asked
+let answers = []; // what the user will say when asked; or "the question", or "nothing"
+let giveUp = () => {}; // ends a question nobody answers; the SDK waits for it even when the call is cancelled
 
 const mode = era === 'legacy' || era === 'auto' ? era : { pin: era };
 const client = new Client({ name: 'interop', version: '1' }, { capabilities, versionNegotiation: { mode } });
@@ -23,6 +24,8 @@ client.onerror = error => notices.push(String(error.message ?? error));
 if (capabilities.elicitation) {
   client.setRequestHandler('elicitation/create', ({ params }) => {
     events.push({ asked: { message: params.message, schema: params.requestedSchema, url: params.url } });
+    if (answers === 'the question') return { action: 'accept', content: { allow: true, name: params.message } };
+    if (answers === 'nothing') return new Promise(resolve => (giveUp = () => resolve({ action: 'cancel' })));
     return answers.shift() ?? { action: 'cancel' };
   });
 }
@@ -60,10 +63,14 @@ const doings = {
   },
   read: ({ uri }) => client.readResource({ uri }),
   prompt: ({ prompt, arguments: given }) => client.getPrompt({ name: prompt, arguments: given }),
+  crowd: async ({ tool, names }) => {
+    const results = await Promise.all(names.map(name => call({ tool, arguments: { name } })));
+    events.sort((one, other) => one.asked.message.localeCompare(other.asked.message));
+    return { results: results.map(({ content }) => content) };
+  },
   complete: ({ ref, argument, context }) => client.complete({ ref, argument, context }),
   call: async step => {
     if (step.log && !modern()) await client.setLoggingLevel(step.log);
-    answers = structuredClone(step.answers ?? []);
     return call(step);
   },
   cancel: async step => {
@@ -71,6 +78,7 @@ const doings = {
     const running = call(step, { signal: stop.signal });
     await sleep(step.afterMs);
     stop.abort('enough');
+    giveUp();
     await running.then(
       () => events.push({ settled: 'with a result' }),
       () => events.push({ settled: 'cancelled' }),
@@ -112,6 +120,7 @@ try {
   report.version = client.getNegotiatedProtocolVersion();
   for (const step of steps) {
     events = [];
+    answers = structuredClone(step.answers ?? []);
     const begun = Date.now();
     const entry = {};
     try {

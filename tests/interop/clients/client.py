@@ -50,7 +50,12 @@ class Walk:
         self.events.append(
             {"asked": {"message": asked["message"], "schema": asked.get("requestedSchema"), "url": asked.get("url")}}
         )
-        reply = self.answers.pop(0) if self.answers else {"action": "cancel"}
+        if self.answers == "nothing":
+            await anyio.sleep_forever()
+        if self.answers == "the question":
+            reply = {"action": "accept", "content": {"allow": True, "name": asked["message"]}}
+        else:
+            reply = self.answers.pop(0) if self.answers else {"action": "cancel"}
         return types.ElicitResult.model_validate(reply)
 
     async def roots(self, context):
@@ -115,8 +120,19 @@ class Walk:
     async def do_call(self, step):
         if "log" in step and not self.modern:
             await self.client.set_logging_level(step["log"])
-        self.answers = list(step.get("answers", []))
         return dump(await self.call(step))
+
+    async def do_crowd(self, step):
+        results = {}
+
+        async def one(name):
+            results[name] = dump(await self.call({"tool": step["tool"], "arguments": {"name": name}}))["content"]
+
+        async with anyio.create_task_group() as group:
+            for name in step["names"]:
+                group.start_soon(one, name)
+        self.events.sort(key=lambda event: event["asked"]["message"])
+        return {"results": [results[name] for name in step["names"]]}
 
     async def do_cancel(self, step):
         with anyio.move_on_after(step["afterMs"] / 1000) as scope:
@@ -169,7 +185,7 @@ class Walk:
         async with self.client:
             report["version"] = self.client.protocol_version
             for step in steps:
-                self.events = []
+                self.events, self.answers = [], step.get("answers", [])
                 entry, begun = {}, time.monotonic()
                 try:
                     entry["result"] = await getattr(self, "do_" + step["do"])(step)

@@ -6,7 +6,9 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
@@ -32,7 +34,9 @@ const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 struct Shared {
     events: Vec<Value>,
     answers: VecDeque<Value>,
-    // rmcp asks for progress with every request
+    /// "the question": accept and repeat it; "nothing": leave it open.
+    mood: String,
+    /// rmcp asks for progress with every request
     progress_wanted: bool,
 }
 
@@ -63,11 +67,19 @@ impl ClientHandler for User {
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let asked = plain(&params).map_err(|trouble| ErrorData::internal_error(trouble.to_string(), None))?;
+        let mood = self.shared().mood.clone();
+        if mood == "nothing" {
+            std::future::pending::<()>().await;
+        }
         let mut shared = self.shared();
         let (message, schema, url) =
             (member(&asked, "message"), member(&asked, "requestedSchema"), member(&asked, "url"));
         shared.events.push(json!({"asked": {"message": message, "schema": schema, "url": url}}));
-        let reply = shared.answers.pop_front().unwrap_or_else(|| json!({"action": "cancel"}));
+        let reply = if mood == "the question" {
+            json!({"action": "accept", "content": {"allow": true, "name": message}})
+        } else {
+            shared.answers.pop_front().unwrap_or_else(|| json!({"action": "cancel"}))
+        };
         typed(reply).map_err(|trouble| ErrorData::internal_error(trouble.to_string(), None))
     }
 
@@ -127,11 +139,11 @@ impl Walk {
         match text(step, "do").as_str() {
             "hello" => self.hello(),
             "list" => self.list(&text(step, "what")).await,
-            "read" => self.ask("resources/read", json!({"uri": member(step, "uri")})).await,
+            "read" => plain(&self.client.read_resource(typed(json!({"uri": member(step, "uri")}))?).await?),
             "prompt" => {
                 let mut params = json!({"name": member(step, "prompt")});
                 copy(step, "arguments", &mut params);
-                self.ask("prompts/get", params).await
+                plain(&self.client.get_prompt(typed(params)?).await?)
             }
             "complete" => {
                 let mut params = json!({"ref": member(step, "ref"), "argument": member(step, "argument")});
@@ -142,10 +154,9 @@ impl Walk {
                 if !self.modern && step.get("log").is_some() {
                     self.ask("logging/setLevel", json!({"level": member(step, "log")})).await?;
                 }
-                let answers = member(step, "answers");
-                self.user.shared().answers = answers.as_array().cloned().unwrap_or_default().into();
                 self.call(step).await
             }
+            "crowd" => self.crowd(step).await,
             "cancel" => {
                 let end = timeout(millis(step, "afterMs"), self.call(step)).await;
                 let settled = if end.is_err() { "cancelled" } else { "with a result" };
@@ -215,6 +226,18 @@ impl Walk {
         let (slow, quick) = tokio::join!(one("slow", slow), one("quick", quick));
         let order = order.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(json!({"order": order, "results": [slow?, quick?]}))
+    }
+
+    async fn crowd(&self, step: &Value) -> Outcome<Value> {
+        let (tool, names) = (member(step, "tool"), member(step, "names"));
+        let calls = names.as_array().into_iter().flatten().map(|name| {
+            let step = json!({"tool": tool, "arguments": {"name": name}});
+            async move { self.call(&step).await }
+        });
+        let results: Outcome<Vec<Value>> = all(calls).await.into_iter().collect();
+        let message = |event: &Value| event.pointer("/asked/message").map(Value::to_string);
+        self.user.shared().events.sort_by_key(message);
+        Ok(json!({"results": results?.iter().map(|result| member(result, "content")).collect::<Vec<_>>()}))
     }
 
     async fn updates(&self, uri: &str, trigger: &Value) -> Outcome<Value> {
@@ -300,6 +323,8 @@ async fn run(arguments: &[String], report: &mut Map<String, Value>) -> Outcome<(
     let mut steps = Map::new();
     for step in member(&plan, "steps").as_array().into_iter().flatten() {
         user.shared().events.clear();
+        user.shared().answers = member(step, "answers").as_array().cloned().unwrap_or_default().into();
+        user.shared().mood = text(step, "answers");
         user.shared().progress_wanted = member(step, "progress") == json!(true);
         let begun = Instant::now();
         let mut entry = match walk.step(step).await {
@@ -329,6 +354,23 @@ fn refusal(trouble: &(dyn Error + Send + Sync + 'static)) -> Value {
         Some(ServiceError::McpError(error)) => plain(error).unwrap_or_default(),
         _ => json!({"code": null, "message": trouble.to_string()}),
     }
+}
+
+/// What each of the futures gives, once all have ended.
+async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|context| {
+        let mut end = Poll::Ready(());
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            match future.as_mut().poll(context) {
+                Poll::Ready(value) => *output = Some(value),
+                Poll::Pending => end = Poll::Pending,
+            }
+        }
+        end
+    })
+    .await;
+    running.into_iter().filter_map(|(_, output)| output).collect()
 }
 
 fn plain(value: &impl Serialize) -> Outcome<Value> {

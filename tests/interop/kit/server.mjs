@@ -35,6 +35,7 @@ const tools = {
   picture: () => ({
     content: [{ type: 'image', mimeType: 'image/png', data: surface.contents['kit://pixel.png'].blob }],
   }),
+  fill: ({ chars }) => text('0123456789'.repeat(Math.ceil(chars / 10)).slice(0, chars)),
   embed: () => ({ content: [{ type: 'resource', resource: contents('kit://notes/plain') }] }),
   link: () => ({
     content: [{ type: 'resource_link', uri: 'kit://notes/plain', name: 'plain', mimeType: 'text/markdown', size: 24 }],
@@ -91,6 +92,10 @@ const tools = {
     if (!session) return tools.ask(args, ctx);
     return text(JSON.stringify(await session.server.elicitInput(surface.question)));
   },
+  'ask-named': ({ name }, ctx) => {
+    const reply = ctx.mcpReq.inputResponses?.first;
+    return reply ? text(JSON.stringify(reply)) : inputs({ first: { ...surface.question, message: `Is it ${name}?` } });
+  },
   'ask-web': (_args, ctx) => {
     const reply = ctx.mcpReq.inputResponses?.web;
     return reply ? text(JSON.stringify(reply)) : inputs({ web: { mode: 'url', ...surface.webQuestion } });
@@ -131,6 +136,13 @@ function inputs(questions, requestState) {
 
 // ---- resources, prompts, completion -----------------------------------------------------------------------------
 
+function read(uri, ctx) {
+  if (uri !== 'kit://asked') return { contents: [contents(uri)] };
+  const reply = ctx.mcpReq.inputResponses?.first;
+  if (!reply) return inputs({ first: surface.question });
+  return { contents: [{ uri, mimeType: 'application/json', text: JSON.stringify(reply) }] };
+}
+
 function contents(uri) {
   const known = surface.contents[uri];
   if (known) return { uri, ...known };
@@ -139,7 +151,7 @@ function contents(uri) {
   throw new ProtocolError(-32602, `there is no ${uri}`, { uri });
 }
 
-function prompt({ name, arguments: args = {} }) {
+function prompt({ name, arguments: args = {} }, ctx) {
   const user = content => ({ role: 'user', content });
   if (name === 'greet') {
     if (!args.who) throw new ProtocolError(-32602, 'greet whom?');
@@ -148,6 +160,11 @@ function prompt({ name, arguments: args = {} }) {
     return { description: 'A greeting', messages: [user({ type: 'text', text: words }), reply] };
   }
   if (name === 'look') return { messages: [user(tools.picture().content[0]), user(tools.embed().content[0])] };
+  if (name === 'quiz') {
+    const reply = ctx.mcpReq.inputResponses?.first;
+    if (!reply) return inputs({ first: surface.question });
+    return { messages: [user({ type: 'text', text: JSON.stringify(reply) })] };
+  }
   throw new ProtocolError(-32602, `there is no prompt ${name}`);
 }
 
@@ -191,8 +208,8 @@ function build({ era }, uris = new Set()) {
     if (!listed.some(({ name }) => name === params.name)) throw new ProtocolError(-32602, `there is no tool ${params.name}`);
     return tool(params.arguments ?? {}, ctx);
   });
-  server.setRequestHandler('resources/read', ({ params }) => ({ contents: [contents(params.uri)] }));
-  server.setRequestHandler('prompts/get', ({ params }) => prompt(params));
+  server.setRequestHandler('resources/read', ({ params }, ctx) => read(params.uri, ctx));
+  server.setRequestHandler('prompts/get', ({ params }, ctx) => prompt(params, ctx));
   server.setRequestHandler('completion/complete', ({ params }) => complete(params));
   if (era === 'legacy') {
     server.setRequestHandler('resources/subscribe', ({ params }) => (uris.add(params.uri), {}));

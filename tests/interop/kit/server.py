@@ -64,6 +64,10 @@ async def picture(ctx, args, params):
     return {"content": [{"type": "image", "mimeType": "image/png", "data": data}]}
 
 
+async def fill(ctx, args, params):
+    return text(("0123456789" * (args["chars"] // 10 + 1))[: args["chars"]])
+
+
 async def embed(ctx, args, params):
     return {"content": [{"type": "resource", "resource": contents("kit://notes/plain")}]}
 
@@ -134,11 +138,21 @@ def replies(params) -> dict:
     return {key: reply.model_dump(by_alias=True, exclude_none=True, mode="json") for key, reply in given.items()}
 
 
-async def ask(ctx, args, params, aside=False):
+async def reply_or_question(ctx, params, question, *, aside=False):
+    """The user's reply, as JSON text; or the question, for a 2026 client to come back with the reply."""
     if not modern(ctx):
-        return text(as_json(await put(ctx, SURFACE["question"], aside=aside)))
+        return as_json(await put(ctx, question, aside=aside))
     given = replies(params)
-    return text(as_json(given["first"])) if given else inputs({"first": SURFACE["question"]})
+    return as_json(given["first"]) if given else inputs({"first": question})
+
+
+async def ask(ctx, args, params, aside=False, question=SURFACE["question"]):
+    reply = await reply_or_question(ctx, params, question, aside=aside)
+    return text(reply) if isinstance(reply, str) else reply
+
+
+async def ask_named(ctx, args, params):
+    return await ask(ctx, args, params, question={**SURFACE["question"], "message": f"Is it {args['name']}?"})
 
 
 async def ask_aside(ctx, args, params):
@@ -197,7 +211,7 @@ async def announce(ctx, args, params):
 TOOLS = {
     "say": say, "echo": echo, "picture": picture, "embed": embed, "link": link, "measure": measure, "fail": fail,
     "refuse": refuse, "steps": steps, "nap": nap, "was-cancelled": was_cancelled, "ask": ask, "ask-twice": ask_twice,
-    "ask-aside": ask_aside, "ask-web": ask_web, "log": log, "route": route, "touch": touch, "announce": announce,
+    "ask-aside": ask_aside, "ask-web": ask_web, "ask-named": ask_named, "fill": fill, "log": log, "route": route, "touch": touch, "announce": announce,
 }  # fmt: skip
 MODERN_TOOLS = {"colours": colours}
 
@@ -237,6 +251,12 @@ async def call_tool(ctx, params):
 
 
 async def read_resource(ctx, params):
+    if params.uri == "kit://asked":
+        reply = await reply_or_question(ctx, params, SURFACE["question"])
+        if not isinstance(reply, str):
+            return reply
+        item = {"uri": params.uri, "mimeType": "application/json", "text": reply}
+        return types.ReadResourceResult.model_validate({"contents": [item]})
     return types.ReadResourceResult.model_validate({"contents": [contents(params.uri)]})
 
 
@@ -254,6 +274,12 @@ async def get_prompt(ctx, params):
     if params.name == "look":
         blocks = [(await picture(ctx, {}, None))["content"][0], (await embed(ctx, {}, None))["content"][0]]
         return types.GetPromptResult.model_validate({"messages": [{"role": "user", "content": b} for b in blocks]})
+    if params.name == "quiz":
+        reply = await reply_or_question(ctx, params, SURFACE["question"])
+        if not isinstance(reply, str):
+            return reply
+        message = {"role": "user", "content": {"type": "text", "text": reply}}
+        return types.GetPromptResult.model_validate({"messages": [message]})
     raise MCPError(-32602, f"there is no prompt {params.name}")
 
 
