@@ -7,6 +7,9 @@ use clap::error::ErrorKind;
 use mcp_hasp::cli::Cli;
 use mcp_hasp::failure::Exit;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[expect(clippy::disallowed_methods, reason = "here the environment becomes an argument")]
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(end_of_a_panic));

@@ -66,8 +66,14 @@ impl Exchange {
         headers: reqwest::header::HeaderMap,
     ) -> Result<Self, Trouble> {
         let id = session.next_id();
-        let method_text = crate::wire::json::quote(method);
-        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method_text},"params":{params}}}"#);
+        let mut body = String::with_capacity(params.len() + method.len() + 80);
+        body.push_str(r#"{"jsonrpc":"2.0","id":"#);
+        body.push_str(&id.to_string());
+        body.push_str(r#","method":"#);
+        body.push_str(&crate::wire::json::quote(method));
+        body.push_str(r#","params":"#);
+        body.push_str(params);
+        body.push('}');
         // From here on the endpoint may know of it: a cancellation must reach it even while the head is awaited.
         let mut exchange = Exchange {
             session: Arc::clone(session),

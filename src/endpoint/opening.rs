@@ -13,7 +13,7 @@ use super::trouble::Trouble;
 use crate::config::Limits;
 use crate::report::{Report, visible};
 use crate::surface::Observed;
-use crate::wire::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Message, Object, json, meta};
+use crate::wire::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Message, json, meta};
 
 /// How an opening deals with trouble that may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub async fn open(
         }
     };
     let (session, unsolicited, result) = opened;
-    let opening = result.into_outcome();
+    let opening = result.into_payload();
     let observed = survey::read(&session, opening, limits, patience, report).await?;
     Ok(Opened { session, unsolicited, observed })
 }
@@ -77,15 +77,12 @@ async fn discover(session: &Arc<Session>, patience: Patience) -> Result<Option<M
     })
     .await?;
     match reply {
-        Reply::Result(message) => {
-            let result = message.result().and_then(|text| Object::read(text).ok()).unwrap_or_default();
-            match result.get("supportedVersions") {
-                Some(versions) => choose(versions).map(|modern| modern.then_some(message)),
-                None => Ok(None),
-            }
-        }
+        Reply::Result(message) => match message.payload().get("supportedVersions") {
+            Some(versions) => choose(versions).map(|modern| modern.then_some(message)),
+            None => Ok(None),
+        },
         Reply::Error(message, status) => {
-            let error = message.error().and_then(|text| Object::read(text).ok()).unwrap_or_default();
+            let error = message.payload();
             match error.get("code") {
                 // A modern endpoint that does not like our request: falling back would hide the fault.
                 Some("-32020" | "-32021") => Err(refused("server/discover", &message)),
@@ -142,7 +139,7 @@ async fn initialize(
     let params = format!(
         r#"{{"protocolVersion":"{newest}","capabilities":{},"clientInfo":{}}}"#,
         client.to_json(),
-        meta::own_info()
+        meta::OWN_INFO
     );
     let (session, inbox) = Session::new(http, Era::Legacy, client, report.clone());
     let result = match patiently(patience, || session.ask("initialize", &params)).await {
@@ -154,10 +151,7 @@ async fn initialize(
         }
         Err(trouble) => return Err(trouble),
     };
-    let version = result
-        .result()
-        .and_then(|text| Object::read(text).ok())
-        .and_then(|object| Some(object.string("protocolVersion")?.into_owned()));
+    let version = result.payload().string("protocolVersion").map(std::borrow::Cow::into_owned);
     match version {
         Some(version) if LEGACY_VERSIONS.contains(&version.as_str()) => session.agree(&version),
         Some(version) => {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::exchange::Exchange;
-use crate::wire::{Message, Request};
+use crate::wire::{Message, Request, parse};
 
 /// How long a person may take to answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -36,17 +36,18 @@ struct Parked {
 }
 
 impl Parking {
-    /// Sets a call aside and gives the text of an `input_required` result, or the call back where too many wait.
+    /// Sets a call aside and gives an `input_required` result, or the call back where that cannot be.
     ///
     /// # Errors
-    /// The call and its question, when no more can wait.
+    /// The call and its question: too many wait, or the question does not fit into a result.
     pub fn park(
         &self,
         exchange: Exchange,
         question: Message,
         request: &Request,
-    ) -> Result<String, Box<(Exchange, Message)>> {
-        let Some(handle) = handle() else { return Err(Box::new((exchange, question))) };
+    ) -> Result<Message, Box<(Exchange, Message)>> {
+        let asked = handle().and_then(|handle| Some((input_required(&question, &handle)?, handle)));
+        let Some((result, handle)) = asked else { return Err(Box::new((exchange, question))) };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         waiting.retain(|_, parked| parked.until > now);
@@ -54,11 +55,6 @@ impl Parking {
             drop(waiting);
             return Err(Box::new((exchange, question)));
         }
-        let result = format!(
-            r#"{{"resultType":"input_required","inputRequests":{{"{QUESTION_KEY}":{{"method":{},"params":{}}}}},"requestState":"{handle}"}}"#,
-            crate::wire::json::quote(question.method().unwrap_or_default()),
-            question.params(),
-        );
         let parked = Parked { exchange, question, request: fingerprint(request), until: now + PATIENCE };
         waiting.insert(handle, parked);
         Ok(result)
@@ -101,12 +97,21 @@ impl Parking {
     }
 }
 
+/// The question in the form of a result.
+fn input_required(question: &Message, handle: &str) -> Option<Message> {
+    let method = crate::wire::json::quote(question.method().unwrap_or_default());
+    let payload = question.payload();
+    let asked = format!(r#"{{"{QUESTION_KEY}":{{"method":{method},"params":{}}}}}"#, payload.text());
+    let result =
+        format!(r#"{{"resultType":"input_required","inputRequests":{asked},"requestState":"{handle}"}}"#);
+    parse(format!(r#"{{"jsonrpc":"2.0","id":0,"result":{result}}}"#).into_bytes()).ok()
+}
+
 /// Method and parameters, without what a retry changes. Values are compared, not spellings.
 fn fingerprint(request: &Request) -> String {
     let mut members: Vec<_> = request
-        .params_object()
+        .params()
         .members()
-        .iter()
         .filter(|member| !matches!(member.key.as_ref(), "_meta" | "inputResponses" | "requestState"))
         .map(|member| {
             let value = serde_json::from_str::<serde_json::Value>(member.value);
@@ -118,7 +123,7 @@ fn fingerprint(request: &Request) -> String {
         })
         .collect();
     members.sort();
-    format!("{} {}", request.method, members.join(","))
+    format!("{} {}", request.method(), members.join(","))
 }
 
 /// 128 unguessable bits, where the system has any.

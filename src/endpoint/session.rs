@@ -140,38 +140,37 @@ impl Session {
     /// Nothing usable came back, not even the head of an answer.
     pub async fn send(self: &Arc<Self>, cleared: Cleared<'_>) -> Result<Exchange, Trouble> {
         let request = cleared.request();
-        let params = request.params_object();
+        let params = request.params();
         // Core tasks are not offered (SEP-1686 is a harness's business with nobody here to keep its promise).
-        let mut without = vec!["task"];
-        if self.era == Era::Legacy {
-            without.extend(["inputResponses", "requestState"]);
-        }
+        let without: &[&str] = match self.era {
+            Era::Modern => &["task"],
+            Era::Legacy => &["task", "inputResponses", "requestState"],
+        };
         let own_token;
         let progress_token = match &request.progress_token {
             Some(token) => Some(token.as_str()),
             // Some endpoints keep a long call alive only where somebody listens to its progress.
-            None if request.method == "tools/call" => {
+            None if request.method() == "tools/call" => {
                 own_token = format!("\"mcp-hasp:{}\"", self.next_id());
                 Some(own_token.as_str())
             }
             None => None,
         };
-        let capabilities = request.client.to_json();
         let stamp = Stamp {
             era: self.era,
-            capabilities: &capabilities,
+            capabilities: request.client.json(),
             log_level: request.log_level.as_deref(),
             progress_token,
         };
-        let stamped = meta::stamp_params(&params, &without, &stamp);
+        let stamped = meta::stamp_params(&params, &request.meta(), without, &stamp);
         let headers = match self.era {
             Era::Legacy => self.version_header(),
-            Era::Modern => self.mirrored_headers(&request.method, &params)?,
+            Era::Modern => self.mirrored_headers(request.method(), &params),
         };
-        Exchange::open(self, &request.method, &stamped, headers).await
+        Exchange::open(self, request.method(), &stamped, headers).await
     }
 
-    fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> Result<HeaderMap, Trouble> {
+    fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> HeaderMap {
         let name = method::name_header_source(method).and_then(|key| params.string(key));
         let mut headers = modern_headers(method, name.as_deref());
         if method == "tools/call"
@@ -181,7 +180,7 @@ impl Session {
                 headers.append(header.clone(), super::header::mirrored(value));
             });
         }
-        Ok(headers)
+        headers
     }
 
     /// Sends a request of our own and waits for its result.
@@ -208,6 +207,7 @@ impl Session {
             "initialize" => params.to_owned(),
             _ => meta::stamp_params(
                 &read,
+                &Object::default(),
                 &[],
                 &Stamp { era: self.era, capabilities: "{}", log_level: None, progress_token: None },
             ),
@@ -388,7 +388,7 @@ impl Drop for Session {
 
 /// A JSON-RPC error to a request of our own.
 pub(super) fn refused(method: &str, message: &Message) -> Trouble {
-    let error = message.error().and_then(|text| Object::read(text).ok()).unwrap_or_default();
+    let error = message.payload();
     Trouble::Refused {
         method: method.to_owned(),
         code: error.get("code").map_or_else(|| "?".into(), |code| visible(code, 20)),

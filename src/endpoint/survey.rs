@@ -71,7 +71,7 @@ async fn read_list(
     let mut params = "{}".to_owned();
     for _ in 0..limits.pages {
         let result = match patiently(patience, || session.ask(method, &params)).await {
-            Ok(message) => message.into_outcome(),
+            Ok(message) => message.into_payload(),
             // Declared, but not there: some servers declare resources and know no templates.
             Err(Trouble::Refused { code, .. })
                 if code == "-32601" && list.is_empty() && kind != Kind::Tools =>

@@ -112,11 +112,12 @@ impl Session {
         const METHOD: &str = "subscriptions/listen";
         let params = format!(r#"{{"notifications":{}}}"#, filter.to_json());
         let stamp = Stamp { era: Era::Modern, capabilities: "{}", log_level: None, progress_token: None };
-        let stamped = meta::stamp_params(&Object::read(&params).unwrap_or_default(), &[], &stamp);
+        let stamped =
+            meta::stamp_params(&Object::read(&params).unwrap_or_default(), &Object::default(), &[], &stamp);
         let mut exchange = Exchange::open(self, METHOD, &stamped, modern_headers(METHOD, None)).await?;
         let honoured = match exchange.next().await {
             Step::Note(note) if note.method() == Some("notifications/subscriptions/acknowledged") => {
-                let params = note.params_object();
+                let params = note.payload();
                 let said = params.object("notifications").ok().flatten().unwrap_or_default();
                 narrowed(Filter::read(&said), filter)
             }
@@ -175,8 +176,8 @@ async fn follow(mut exchange: Exchange, wanted: Filter, events: mpsc::Sender<Wat
         match exchange.next().await {
             Step::Note(note) => {
                 let method = note.method().unwrap_or_default().to_owned();
-                let fits = wanted.wants(&method, note.params_object().string("uri").as_deref());
-                if fits && events.send(WatchEvent::Note(method, note.into_params())).await.is_err() {
+                let fits = wanted.wants(&method, note.payload().string("uri").as_deref());
+                if fits && events.send(WatchEvent::Note(method, note.into_payload())).await.is_err() {
                     return;
                 }
             }
@@ -258,8 +259,8 @@ impl Watches {
             }
             _ => return Some(message),
         };
-        let uri = message.params_object().string("uri").map(std::borrow::Cow::into_owned);
-        let params = message.into_params();
+        let uri = message.payload().string("uri").map(std::borrow::Cow::into_owned);
+        let params = message.into_payload();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // One that cannot keep up is ended; its owner watches again and reads afresh.
         state.open.retain(|_, (filter, events)| {

@@ -1,22 +1,23 @@
 //! A harness of the `initialize` era: its session, and the forms it expects.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::{capabilities, server_info};
+use crate::config::Allow;
 use crate::surface::Observed;
 use crate::wire::meta::{self, Edit};
-use crate::wire::{Client, Era, LEGACY_VERSIONS, Object, Payload};
+use crate::wire::{Client, Declared, Era, LEGACY_VERSIONS, Object, Payload};
 
 /// What was agreed with a legacy harness.
 #[derive(Debug)]
 pub struct LegacySession {
     /// The revision both speak.
     pub version: &'static str,
-    /// What the harness can do.
-    pub client: Client,
+    /// What the harness can do, as far as the user allows it.
+    pub declared: Arc<Declared>,
     initialized: watch::Sender<bool>,
     log_level: Mutex<Option<String>>,
 }
@@ -24,7 +25,7 @@ pub struct LegacySession {
 impl LegacySession {
     /// Reads the parameters of `initialize`. A revision we do not know is answered with our newest legacy one
     /// (MCP 2025-11-25 "Version Negotiation").
-    pub fn open(params: &Object<'_>) -> Self {
+    pub fn open(params: &Object<'_>, allow: Allow) -> Self {
         let asked = params.string("protocolVersion").unwrap_or_default();
         let [newest, ..] = LEGACY_VERSIONS;
         let version = LEGACY_VERSIONS.into_iter().find(|known| *known == asked).unwrap_or(newest);
@@ -36,7 +37,13 @@ impl LegacySession {
             .unwrap_or_default();
         // Sending the user to a URL came with 2025-11-25.
         client.elicitation_url &= version == newest;
-        LegacySession { version, client, initialized: watch::Sender::new(false), log_level: Mutex::default() }
+        let declared = Arc::new(Declared::new(client.limited(allow.sampling, allow.roots)));
+        LegacySession {
+            version,
+            declared,
+            initialized: watch::Sender::new(false),
+            log_level: Mutex::default(),
+        }
     }
 
     /// The harness said `notifications/initialized`.
@@ -83,7 +90,10 @@ pub fn initialize_result(observed: &Observed, version: &str) -> Payload {
         edit.remove("resultType").remove("supportedVersions").remove("ttlMs").remove("cacheScope");
     }
     if opening.get("serverInfo").is_none() {
-        edit.set("serverInfo", server_info(&opening).map_or_else(meta::own_info, str::to_owned));
+        edit.set(
+            "serverInfo",
+            server_info(&opening).map_or_else(|| meta::OWN_INFO.to_owned(), str::to_owned),
+        );
     }
     edit.apply(&observed.opening)
 }
@@ -108,7 +118,7 @@ mod tests {
     use super::*;
 
     fn session(text: &'static str) -> LegacySession {
-        LegacySession::open(&Object::read(text).unwrap())
+        LegacySession::open(&Object::read(text).unwrap(), Allow::default())
     }
 
     #[test]
@@ -122,7 +132,10 @@ mod tests {
             ("1999-01-01", "2025-11-25"),
         ] {
             let params = format!(r#"{{"protocolVersion":"{asked}"}}"#);
-            assert_eq!(LegacySession::open(&Object::read(&params).unwrap()).version, agreed);
+            assert_eq!(
+                LegacySession::open(&Object::read(&params).unwrap(), Allow::default()).version,
+                agreed
+            );
         }
         assert_eq!(session("{}").version, "2025-11-25");
     }

@@ -27,7 +27,11 @@ pub fn error_line(id: &str, error: Payload) -> Payload {
 }
 
 fn envelope(id: &str, member: &str, value: Payload) -> Payload {
-    let mut line = Payload::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":"#));
+    let mut head = String::with_capacity(id.len() + member.len() + 32);
+    for part in [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":"] {
+        head.push_str(part);
+    }
+    let mut line = Payload::from(head);
     line.append(value);
     line.push(Bytes::from_static(b"}\n"));
     line
@@ -66,11 +70,11 @@ fn capabilities(opening: &Object<'_>) -> Option<Payload> {
         [("extensions", is_known_extension as fn(&str) -> bool), ("experimental", is_harmless)]
     {
         let Some(entries) = object.object(group).ok().flatten() else { continue };
-        if entries.members().iter().all(|entry| kept(&entry.key)) {
+        if entries.members().all(|entry| kept(&entry.key)) {
             continue;
         }
         let mut inner = Edit::new(&entries);
-        for entry in entries.members().iter().filter(|entry| !kept(&entry.key)) {
+        for entry in entries.members().filter(|entry| !kept(&entry.key)) {
             inner.remove(&entry.key);
         }
         edit.set(group, inner.apply(&Bytes::copy_from_slice(entries.text().as_bytes())));
@@ -109,5 +113,5 @@ pub fn list_result(observed: &Observed, kind: crate::surface::Kind, era: Era) ->
     let base = Bytes::from(result.into_vec());
     let text = std::str::from_utf8(&base).ok()?;
     let object = Object::read(text).ok()?;
-    Some(crate::wire::meta::translate_result(kind.method(), observed.era, era, &base, &object))
+    Some(crate::wire::meta::translate_result(kind.method(), observed.era, era, &object).apply(&base))
 }

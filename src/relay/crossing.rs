@@ -27,18 +27,18 @@ impl Relay {
                 Ok(crossed) => return crossed,
                 Err(trouble) => trouble,
             };
-            self.report.debug(|| format!("{}: {trouble}", crate::report::visible(&request.method, 80)));
+            self.report.debug(|| format!("{}: {trouble}", crate::report::visible(request.method(), 80)));
             let again = match &trouble {
                 // The endpoint did not handle it: the session was gone.
                 Trouble::SessionLost => {
                     self.reopen(open.generation);
                     true
                 }
-                Trouble::ConnectionLost => method::repeatable(&request.method),
+                Trouble::ConnectionLost => method::repeatable(request.method()),
                 _ => false,
             };
             if !again || attempt == ATTEMPTS {
-                return Err(refusal::trouble(&trouble, &request.method));
+                return Err(refusal::trouble(&trouble, request.method()));
             }
             attempt += 1;
         }
@@ -70,9 +70,11 @@ impl Relay {
             match exchange.next().await {
                 Step::Note(note) => self.note(note, request, caller, session).await,
                 Step::Question(question) => {
-                    let asked =
-                        Question { method: question.method().unwrap_or_default(), params: question.params() };
-                    if !(method::may_ask(&request.method) && request.client.can_answer(&asked)) {
+                    let asked = Question {
+                        method: question.method().unwrap_or_default(),
+                        params: question.payload().text(),
+                    };
+                    if !(method::may_ask(request.method()) && request.client.client().can_answer(&asked)) {
                         session.decline(&question).await;
                         continue;
                     }
@@ -108,7 +110,7 @@ impl Relay {
         if open.session.era() != Era::Legacy {
             return None;
         }
-        let params = request.params_object();
+        let params = request.params();
         let handle = params.string("requestState")?;
         let Some((exchange, question)) = open.session.parking.take(&handle, request) else {
             return Some(None);
@@ -127,18 +129,18 @@ impl Relay {
     async fn note(&self, note: Message, request: &Request, caller: Era, session: &crate::endpoint::Session) {
         match note.method() {
             Some("notifications/progress") => {
-                let token = note.params_object().get("progressToken").map(str::to_owned);
+                let token = note.payload().get("progressToken").map(str::to_owned);
                 let wanted = matches!((&request.progress_token, token), (Some(held), Some(token)) if same_token(held, &token));
                 if wanted {
                     self.stdout
-                        .send(notification_line("notifications/progress", note.into_params().into()))
+                        .send(notification_line("notifications/progress", note.into_payload().into()))
                         .await;
                 }
             }
             Some("notifications/message") => {
                 if wants_log(request.log_level.as_deref(), &note, caller) {
                     self.stdout
-                        .send(notification_line("notifications/message", note.into_params().into()))
+                        .send(notification_line("notifications/message", note.into_payload().into()))
                         .await;
                 }
             }
@@ -174,7 +176,7 @@ fn rank(level: &str) -> Option<usize> {
 
 /// A modern harness gets what it asked for with this request; a legacy one, before it set a level, what the server sends.
 fn wants_log(asked: Option<&str>, note: &Message, caller: Era) -> bool {
-    let level = note.params_object().get("level").and_then(rank);
+    let level = note.payload().get("level").and_then(rank);
     match (asked.and_then(rank), level) {
         (Some(asked), Some(level)) => level >= asked,
         (None, _) => caller == Era::Legacy,

@@ -13,7 +13,7 @@ use crate::wire::{Id, Message, Object, Payload, json};
 impl Relay {
     /// Runs a listen to its end and gives its answer.
     pub(super) async fn listen(self: &Arc<Self>, id: &Id, message: &Message) -> Payload {
-        let params = message.params_object();
+        let params = message.payload();
         let Ok(Some(notifications)) = params.object("notifications") else {
             let error =
                 refusal::error(refusal::INVALID_PARAMS, "params.notifications must be an object", None);

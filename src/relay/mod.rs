@@ -24,7 +24,8 @@ use crate::endpoint::{Http, Session, Trouble};
 use crate::harness::{LegacySession, Line, Questions, Stdin, Stdout, error_line, modern, stdout};
 use crate::report::Report;
 use crate::surface::{Gate, Observed};
-use crate::wire::{Client, Era, Malformed, Message, Object, Payload, json, meta, parse};
+use crate::wire::request::progress_token;
+use crate::wire::{Declared, Era, Malformed, Message, Object, Payload, json, meta, parse};
 
 use calls::{Calls, NotTaken};
 use refusal::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
@@ -50,7 +51,7 @@ pub struct Relay {
     phase: watch::Sender<Phase>,
     reopen: mpsc::Sender<()>,
     legacy: Mutex<Option<Arc<LegacySession>>>,
-    first: watch::Sender<Option<Client>>,
+    first: watch::Sender<Option<Arc<Declared>>>,
     subscriptions: Subscriptions,
     tasks: TaskTracker,
     leaving: CancellationToken,
@@ -90,7 +91,7 @@ pub enum Ending {
 /// Who sent a request, as far as its own claim goes.
 #[derive(Clone, Debug)]
 enum Caller {
-    Modern(Client),
+    Modern(Arc<Declared>),
     Legacy(Arc<LegacySession>),
 }
 
@@ -102,10 +103,11 @@ impl Caller {
         }
     }
 
-    fn client(&self) -> Client {
+    /// What it can do, as far as the user allows it.
+    fn declared(&self) -> Arc<Declared> {
         match self {
-            Caller::Modern(client) => client.clone(),
-            Caller::Legacy(session) => session.client.clone(),
+            Caller::Modern(declared) => Arc::clone(declared),
+            Caller::Legacy(session) => Arc::clone(&session.declared),
         }
     }
 
@@ -293,8 +295,7 @@ impl Relay {
             Err(error) => return self.refuse(Some(id.as_str()), error).await,
         };
         let Some(caller) = caller else { return self.refuse(Some(id.as_str()), no_claim()).await };
-        let meta = message.params_object().object("_meta").ok().flatten().unwrap_or_default();
-        let token = route::progress_token(&meta);
+        let token = progress_token(&message.meta());
         let endless = message.method() == Some("subscriptions/listen");
         let call = match self.calls.enter(&id, token, endless, self.limits.requests) {
             Ok(call) => call,
@@ -316,7 +317,7 @@ impl Relay {
             let answer = tokio::select! {
                 biased;
                 () = call.cancelled() => return,
-                answer = relay.answer(&id, &message, &caller) => answer,
+                answer = relay.answer(&id, message, &caller) => answer,
                 () = relay.leaving.cancelled() => {
                     error_line(id.as_str(), refusal::own("leaving", "mcp-hasp is ending").into())
                 }
@@ -329,7 +330,7 @@ impl Relay {
     async fn take_notification(self: &Arc<Self>, message: Message) {
         match message.method() {
             Some("notifications/cancelled") => {
-                let params = message.params_object();
+                let params = message.payload();
                 if let Some(id) = params.get("requestId") {
                     self.calls.cancel(&crate::wire::Id::from_json(id));
                 }
@@ -352,20 +353,18 @@ impl Relay {
 
     /// Who asks: a modern claim, an `initialize`, or the session that one opened. `Ok(None)`: none of them.
     fn caller(&self, message: &Message) -> Result<Option<Caller>, String> {
-        let params = message.params_object();
+        let params = message.payload();
         if message.method() == Some("initialize") {
-            let session = Arc::new(LegacySession::open(&params));
-            self.meet(session.client.clone());
+            let session = Arc::new(LegacySession::open(&params, self.allow));
+            self.meet(&session.declared);
             *self.legacy.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
             return Ok(Some(Caller::Legacy(session)));
         }
-        let meta = params.object("_meta").map_err(|_| {
-            refusal::error(INVALID_REQUEST, "_meta must be an object whose members stand once", None)
-        })?;
-        match meta.as_ref().and_then(modern::claim) {
+        match modern::claim(&message.meta()) {
             Some(Ok(client)) => {
-                self.meet(client.clone());
-                return Ok(Some(Caller::Modern(client)));
+                let declared = Arc::new(Declared::new(client.limited(self.allow.sampling, self.allow.roots)));
+                self.meet(&declared);
+                return Ok(Some(Caller::Modern(declared)));
             }
             Some(Err((code, text, data))) => return Err(refusal::error(code, &text, data.as_deref())),
             None => {}
@@ -375,7 +374,7 @@ impl Relay {
         }
         // Before initialize a legacy client may send pings alone.
         let early = message.method() == Some("ping");
-        Ok(early.then(|| Caller::Legacy(Arc::new(LegacySession::open(&Object::default())))))
+        Ok(early.then(|| Caller::Legacy(Arc::new(LegacySession::open(&Object::default(), self.allow)))))
     }
 
     fn legacy(&self) -> Option<Arc<LegacySession>> {
@@ -383,11 +382,11 @@ impl Relay {
     }
 
     /// The first message tells what the harness can do; a legacy endpoint is waiting to hear it.
-    fn meet(&self, client: Client) {
+    fn meet(&self, declared: &Arc<Declared>) {
         self.first.send_if_modified(|first| {
             let new = first.is_none();
             if new {
-                *first = Some(client.limited(self.allow.sampling, self.allow.roots));
+                *first = Some(Arc::clone(declared));
             }
             new
         });

@@ -74,7 +74,8 @@ impl Relay {
         let client = async {
             let mut first = self.first.subscribe();
             let known = tokio::time::timeout(ACQUAINTANCE, first.wait_for(Option::is_some)).await;
-            known.ok().and_then(Result::ok).and_then(|client| client.clone()).unwrap_or_default()
+            let known = known.ok().and_then(Result::ok);
+            known.and_then(|first| Some(first.as_ref()?.client().clone())).unwrap_or_default()
         };
         let first = open(Arc::clone(&self.http), client, &self.limits, Patience::Start, &self.report).await;
         let mut current = match first {
@@ -113,8 +114,10 @@ impl Relay {
     /// What the harness has declared by now.
     fn client(&self) -> Client {
         match self.legacy() {
-            Some(session) => session.client.clone().limited(self.allow.sampling, self.allow.roots),
-            None => self.first.borrow().clone().unwrap_or_default(),
+            Some(session) => session.declared.client().clone(),
+            None => {
+                self.first.borrow().as_deref().map(|declared| declared.client().clone()).unwrap_or_default()
+            }
         }
     }
 

@@ -30,7 +30,7 @@ impl Relay {
     pub(super) async fn next_round(
         self: &Arc<Self>,
         asking: &mut Asking,
-        request: &Request,
+        request: Request,
         admitted: &Admitted,
         session: &LegacySession,
     ) -> Result<Request, String> {
@@ -41,7 +41,7 @@ impl Relay {
                 "the endpoint asked for input more than 10 times in one call",
             ));
         }
-        let result = Object::read(admitted.text()).unwrap_or_default();
+        let result = admitted.payload();
         let state = result.get("requestState");
         asking.parked = match state.and_then(json::decode_string) {
             Some(handle) => self.parked_at_legacy(handle.into_owned()).await,
@@ -67,10 +67,11 @@ impl Relay {
             };
             responses.push(format!("{}:{answer}", json::quote(&member.key)));
         }
-        if questions.members().is_empty() {
+        if questions.is_empty() {
             tokio::time::sleep(PAUSE).await;
         }
-        Ok(Request { params: retry_params(request, &responses, state), ..request.clone() })
+        let params = retry_params(&request.params(), &responses, state);
+        Ok(request.with_params(&params))
     }
 
     /// Gives a parked call up with the harness's own, unless the retry has taken it up again.
@@ -81,9 +82,8 @@ impl Relay {
 }
 
 /// The same parameters with the answers of this round alone, and the state exactly as it came, if it came.
-fn retry_params(request: &Request, responses: &[String], state: Option<&str>) -> String {
-    let params = request.params_object();
-    let mut edit = Edit::new(&params);
+fn retry_params(params: &Object<'_>, responses: &[String], state: Option<&str>) -> String {
+    let mut edit = Edit::new(params);
     if responses.is_empty() {
         edit.remove("inputResponses");
     } else {
@@ -93,7 +93,7 @@ fn retry_params(request: &Request, responses: &[String], state: Option<&str>) ->
         Some(state) => edit.set("requestState", state.to_owned()),
         None => edit.remove("requestState"),
     };
-    let bytes = edit.apply(&Bytes::copy_from_slice(request.params.as_bytes())).into_vec();
+    let bytes = edit.apply(&Bytes::copy_from_slice(params.text().as_bytes())).into_vec();
     String::from_utf8(bytes).unwrap_or_default()
 }
 
@@ -132,22 +132,15 @@ impl Drop for Abandon {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Client;
 
     #[test]
     fn a_retry_carries_the_last_answers_and_the_state_as_it_came() {
-        let request = Request {
-            method: "tools/call".into(),
-            params: r#"{"name":"a","inputResponses":{"old":{}},"requestState":"1"}"#.into(),
-            client: Client::default(),
-            log_level: None,
-            progress_token: None,
-        };
+        let params = Object::read(r#"{"name":"a","inputResponses":{"old":{}},"requestState":"1"}"#).unwrap();
         let one = ["\"q\":{\"action\":\"accept\"}".to_owned()];
         assert_eq!(
-            retry_params(&request, &one, Some("\"\"")),
+            retry_params(&params, &one, Some("\"\"")),
             r#"{"name":"a","inputResponses":{"q":{"action":"accept"}},"requestState":""}"#
         );
-        assert_eq!(retry_params(&request, &[], None), r#"{"name":"a"}"#);
+        assert_eq!(retry_params(&params, &[], None), r#"{"name":"a"}"#);
     }
 }

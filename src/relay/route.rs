@@ -8,22 +8,22 @@ use super::{Caller, Relay};
 use crate::harness::{error_line, legacy, list_result, modern, result_line};
 use crate::surface::gate::Shape;
 use crate::surface::{Admitted, Kind};
-use crate::wire::{Era, Id, Message, Object, Payload, Request, json, meta, method};
+use crate::wire::{Era, Id, Message, Payload, Request, json, meta, method};
 
 impl Relay {
     /// Answers a request of the harness.
-    pub(super) async fn answer(self: &Arc<Self>, id: &Id, message: &Message, caller: &Caller) -> Payload {
+    pub(super) async fn answer(self: &Arc<Self>, id: &Id, message: Message, caller: &Caller) -> Payload {
         let method = message.method().unwrap_or_default();
         self.report.debug(|| format!("→ {}", crate::report::visible(method, 80)));
         let outcome = match (method, caller.era()) {
             ("initialize", _) => self.initialize(caller).await,
             ("ping", Era::Legacy) => Ok("{}".to_owned().into()),
             ("server/discover", Era::Modern) => self.discover().await,
-            ("logging/setLevel", Era::Legacy) => self.set_log_level(message, caller).await,
+            ("logging/setLevel", Era::Legacy) => self.set_log_level(&message, caller).await,
             ("resources/subscribe" | "resources/unsubscribe", Era::Legacy) => {
-                self.subscribe(method, message).await
+                self.subscribe(method, &message).await
             }
-            ("subscriptions/listen", Era::Modern) => return self.listen(id, message).await,
+            ("subscriptions/listen", Era::Modern) => return self.listen(id, &message).await,
             (
                 "ping"
                 | "logging/setLevel"
@@ -39,7 +39,7 @@ impl Relay {
                 _,
             ) => Err(not_found(method)),
             _ => match Kind::of_method(method) {
-                Some(kind) => self.list(kind, message, caller).await,
+                Some(kind) => self.list(kind, &message, caller).await,
                 None => return self.forward(id, message, caller).await,
             },
         };
@@ -52,8 +52,8 @@ impl Relay {
     async fn initialize(self: &Arc<Self>, caller: &Caller) -> Result<Payload, String> {
         let Caller::Legacy(session) = caller else { return Err(not_found("initialize")) };
         let mut open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
-        let client = session.client.clone().limited(self.allow.sampling, self.allow.roots);
-        if open.session.era() == Era::Legacy && !open.session.declared().covers(&client) {
+        let client = session.declared.client();
+        if open.session.era() == Era::Legacy && !open.session.declared().covers(client) {
             // Opened before it was known what this harness can do: a legacy endpoint is told once, at the beginning.
             self.reopen(open.generation);
             open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
@@ -73,7 +73,7 @@ impl Relay {
         caller: &Caller,
     ) -> Result<Payload, String> {
         let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
-        if message.params_object().get("cursor").is_some() {
+        if message.payload().get("cursor").is_some() {
             // The list is one page, so no cursor of ours exists.
             return Err(refusal::error(INVALID_PARAMS, "unknown cursor; the list has one page", None));
         }
@@ -86,7 +86,7 @@ impl Relay {
         if !open.offers("logging") {
             return Err(not_found("logging/setLevel"));
         }
-        let params = message.params_object();
+        let params = message.payload();
         let level = params.string("level").filter(|level| method::log_rank(level).is_some());
         let Some(level) = level else {
             return Err(refusal::error(
@@ -107,25 +107,9 @@ impl Relay {
     }
 
     /// Over to the endpoint and back, as often as the endpoint asks a legacy harness's user something.
-    async fn forward(self: &Arc<Self>, id: &Id, message: &Message, caller: &Caller) -> Payload {
-        let method = message.method().unwrap_or_default();
-        let params = message.params_object();
-        let meta = match params.object("_meta") {
-            Ok(meta) => meta.unwrap_or_default(),
-            Err(_) => {
-                return error_line(
-                    id.as_str(),
-                    refusal::error(INVALID_PARAMS, "_meta must be an object", None).into(),
-                );
-            }
-        };
-        let mut request = Request {
-            method: method.to_owned(),
-            params: message.params().to_owned(),
-            client: caller.client().limited(self.allow.sampling, self.allow.roots),
-            log_level: caller.log_level(&meta),
-            progress_token: progress_token(&meta),
-        };
+    async fn forward(self: &Arc<Self>, id: &Id, message: Message, caller: &Caller) -> Payload {
+        let log_level = caller.log_level(&message.meta());
+        let mut request = Request::new(message, caller.declared(), log_level);
         let mut asking = Asking::default();
         loop {
             let admitted = match self.cross(&request, caller.era()).await {
@@ -134,9 +118,9 @@ impl Relay {
             };
             let session = match (caller, admitted.shape()) {
                 (Caller::Legacy(session), Shape::InputRequired) => session,
-                _ => return outcome_line(id, method, &admitted, caller.era()),
+                _ => return outcome_line(id, request.method(), admitted, caller.era()),
             };
-            match self.next_round(&mut asking, &request, &admitted, session).await {
+            match self.next_round(&mut asking, request, &admitted, session).await {
                 Ok(next) => request = next,
                 Err(error) => return error_line(id.as_str(), error.into()),
             }
@@ -144,21 +128,15 @@ impl Relay {
     }
 }
 
-fn outcome_line(id: &Id, method: &str, admitted: &Admitted, to: Era) -> Payload {
+fn outcome_line(id: &Id, method: &str, admitted: Admitted, to: Era) -> Payload {
     match admitted.shape() {
-        Shape::Error => error_line(id.as_str(), admitted.bytes().clone().into()),
-        Shape::InputRequired => result_line(id.as_str(), admitted.bytes().clone().into()),
-        Shape::Complete(from) if from == to => result_line(id.as_str(), admitted.bytes().clone().into()),
+        Shape::Error => error_line(id.as_str(), admitted.into_bytes().into()),
+        Shape::InputRequired => result_line(id.as_str(), admitted.into_bytes().into()),
         Shape::Complete(from) => {
-            let object = Object::read(admitted.text()).unwrap_or_default();
-            result_line(id.as_str(), meta::translate_result(method, from, to, admitted.bytes(), &object))
+            let changes = meta::translate_result(method, from, to, &admitted.payload());
+            result_line(id.as_str(), changes.apply(&admitted.into_bytes()))
         }
     }
-}
-
-/// The harness's own token, a string or an integer.
-pub(super) fn progress_token(meta: &Object<'_>) -> Option<String> {
-    meta.get("progressToken").filter(|token| !token.starts_with(['{', '[', 't', 'f', 'n'])).map(str::to_owned)
 }
 
 fn not_found(method: &str) -> String {

@@ -71,7 +71,7 @@ impl Relay {
                 None,
             ));
         }
-        let Some(uri) = message.params_object().string("uri").map(std::borrow::Cow::into_owned) else {
+        let Some(uri) = message.payload().string("uri").map(std::borrow::Cow::into_owned) else {
             return Err(refusal::error(refusal::INVALID_PARAMS, "params.uri must be a string", None));
         };
         let (answer, wait) = oneshot::channel();
@@ -214,7 +214,7 @@ fn unstamped(params: &Bytes) -> Payload {
         return params.clone().into();
     }
     let mut edit = Edit::new(&object);
-    if meta.members().len() == 1 {
+    if meta.len() == 1 {
         edit.remove("_meta");
     } else {
         let mut inner = Edit::new(&meta);

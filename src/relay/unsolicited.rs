@@ -16,7 +16,7 @@ impl Relay {
                 _ if message.id().is_some() => self.hear_question(&open, message),
                 Some("notifications/message") if self.legacy().is_some() => self.pass_on(message).await,
                 Some("notifications/progress") => {
-                    let token = message.params_object().get("progressToken").map(str::to_owned);
+                    let token = message.payload().get("progressToken").map(str::to_owned);
                     if token.is_some_and(|token| self.calls.expects_progress(&token)) {
                         self.pass_on(message).await;
                     }
@@ -34,21 +34,20 @@ impl Relay {
 
     async fn pass_on(&self, message: Message) {
         let method = message.method().unwrap_or_default().to_owned();
-        self.stdout.send(notification_line(&method, message.into_params().into())).await;
+        self.stdout.send(notification_line(&method, message.into_payload().into())).await;
     }
 
     /// A question that belongs to no call can be put to a legacy harness alone.
     fn hear_question(self: &Arc<Self>, open: &Arc<Open>, message: Message) {
-        let asked = Question { method: message.method().unwrap_or_default(), params: message.params() };
-        let session = self.legacy().filter(|session| {
-            session.client.clone().limited(self.allow.sampling, self.allow.roots).can_answer(&asked)
-        });
+        let asked =
+            Question { method: message.method().unwrap_or_default(), params: message.payload().text() };
+        let session = self.legacy().filter(|session| session.declared.client().can_answer(&asked));
         let (relay, endpoint) = (Arc::clone(self), Arc::clone(&open.session));
         self.spawn(async move {
             let Some(session) = session else { return endpoint.decline(&message).await };
             session.initialized().await;
             let method = message.method().unwrap_or_default();
-            let params = message.params().to_owned();
+            let params = message.payload().text().to_owned();
             let answer = relay.questions.ask(method, params.into()).await;
             let result = answer.as_ref().and_then(Message::result).filter(|text| Object::read(text).is_ok());
             match result {

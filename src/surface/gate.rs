@@ -46,11 +46,11 @@ pub struct Cleared<'r> {
 /// Proof that an answer may be shown. Made by the gate alone.
 ///
 /// ```compile_fail
-/// let forged = mcp_hasp::surface::Admitted { outcome: todo!(), shape: todo!() };
+/// let forged = mcp_hasp::surface::Admitted { message: todo!(), shape: todo!() };
 /// ```
 #[derive(Debug)]
 pub struct Admitted {
-    outcome: Bytes,
+    message: Message,
     shape: Shape,
 }
 
@@ -78,10 +78,12 @@ impl Gate {
     pub fn clear<'r>(&self, request: &'r Request) -> Result<Cleared<'r>, Refusal> {
         let listed =
             |kind: Kind, name: &str| self.observed.list(kind).is_some_and(|list| list.contains(name));
-        let name = || request.params_object().string("name").unwrap_or_default().into_owned();
-        match request.method.as_str() {
-            "tools/call" if !listed(Kind::Tools, &name()) => Err(Refusal::UnknownTool(name())),
-            "prompts/get" if !listed(Kind::Prompts, &name()) => Err(Refusal::UnknownPrompt(name())),
+        let name = || request.params().string("name").unwrap_or_default();
+        match request.method() {
+            "tools/call" if !listed(Kind::Tools, &name()) => Err(Refusal::UnknownTool(name().into_owned())),
+            "prompts/get" if !listed(Kind::Prompts, &name()) => {
+                Err(Refusal::UnknownPrompt(name().into_owned()))
+            }
             _ => Ok(Cleared { request }),
         }
     }
@@ -91,51 +93,44 @@ impl Gate {
     /// # Errors
     /// Why not.
     pub fn admit(&self, request: Cleared<'_>, message: Message) -> Result<Admitted, Withheld> {
-        let shape = self.shape(request, message.result().unwrap_or_default())?;
-        Ok(Admitted { outcome: message.into_outcome(), shape })
+        let shape = self.shape(request, &message.payload())?;
+        Ok(Admitted { message, shape })
     }
 
     /// Whether a JSON-RPC error may be shown.
     ///
     /// # Errors
-    /// It is ambiguous.
+    /// It is none.
     pub fn admit_error(&self, message: Message) -> Result<Admitted, Withheld> {
-        let error = Object::read(message.error().unwrap_or_default())
-            .map_err(|wrong| Withheld::Malformed(format!("its error is unreadable: {wrong:?}")))?;
-        let code = error.get("code").unwrap_or_default();
-        let integral =
-            !code.is_empty() && code.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
-        if !integral || error.string("message").is_none() {
+        let error = message.payload();
+        let code = error.get("code").unwrap_or_default().trim_start_matches('-');
+        if code.is_empty()
+            || !code.bytes().all(|byte| byte.is_ascii_digit())
+            || error.string("message").is_none()
+        {
             return Err(Withheld::Malformed("its error has no integer code or no message".into()));
         }
-        Ok(Admitted { outcome: message.into_outcome(), shape: Shape::Error })
+        Ok(Admitted { message, shape: Shape::Error })
     }
 
     /// Admits a question of a legacy endpoint that was put into the form of a result here.
     ///
     /// # Errors
     /// The harness cannot answer it.
-    pub fn admit_question(&self, request: Cleared<'_>, result: String) -> Result<Admitted, Withheld> {
-        let object = Object::read(&result).map_err(|wrong| Withheld::Malformed(format!("{wrong:?}")))?;
-        questions(request, &object)?;
-        Ok(Admitted { outcome: Bytes::from(result), shape: Shape::InputRequired })
+    pub fn admit_question(&self, request: Cleared<'_>, message: Message) -> Result<Admitted, Withheld> {
+        questions(request, &message.payload())?;
+        Ok(Admitted { message, shape: Shape::InputRequired })
     }
 
-    fn shape(&self, request: Cleared<'_>, result: &str) -> Result<Shape, Withheld> {
-        let object = Object::read(result)
-            .map_err(|wrong| Withheld::Malformed(format!("its result is unreadable: {wrong:?}")))?;
-        // Two readers must not be able to see two different `_meta`.
-        object
-            .object("_meta")
-            .map_err(|wrong| Withheld::Malformed(format!("its _meta is unreadable: {wrong:?}")))?;
+    fn shape(&self, request: Cleared<'_>, result: &Object<'_>) -> Result<Shape, Withheld> {
         if self.observed.era == Era::Legacy {
             return Ok(Shape::Complete(Era::Legacy));
         }
-        match object.get("resultType") {
+        match result.get("resultType") {
             None | Some(r#""complete""#) => Ok(Shape::Complete(Era::Modern)),
             Some(text) => match json::decode_string(text).as_deref() {
                 Some("complete") => Ok(Shape::Complete(Era::Modern)),
-                Some("input_required") => questions(request, &object).map(|()| Shape::InputRequired),
+                Some("input_required") => questions(request, result).map(|()| Shape::InputRequired),
                 _ => Err(Withheld::UnknownResultType(crate::report::visible(text, 60))),
             },
         }
@@ -145,8 +140,11 @@ impl Gate {
 /// An `input_required` result may ask, of this request, what the harness declared and the user allows.
 fn questions(request: Cleared<'_>, result: &Object<'_>) -> Result<(), Withheld> {
     let request = request.request;
-    if !method::may_ask(&request.method) {
-        return Err(Withheld::Question(format!("{} may not ask for input", request.method)));
+    if !method::may_ask(request.method()) {
+        return Err(Withheld::Question(format!(
+            "{} may not ask for input",
+            crate::report::visible(request.method(), 60)
+        )));
     }
     let asked = result
         .object("inputRequests")
@@ -159,7 +157,7 @@ fn questions(request: Cleared<'_>, result: &Object<'_>) -> Result<(), Withheld> 
             .map_err(|wrong| Withheld::Malformed(format!("inputRequests: {wrong:?}")))?;
         let method = entry.string("method").unwrap_or_default();
         let question = Question { method: &method, params: entry.get("params").unwrap_or("{}") };
-        if !request.client.can_answer(&question) {
+        if !request.client.client().can_answer(&question) {
             let method = crate::report::visible(&method, 60);
             return Err(Withheld::Question(format!("{method} was not offered to the endpoint")));
         }
@@ -180,13 +178,13 @@ impl Admitted {
         self.shape
     }
 
-    /// The text of the result or error.
-    pub fn text(&self) -> &str {
-        std::str::from_utf8(&self.outcome).unwrap_or_default()
+    /// The members of the result or error.
+    pub fn payload(&self) -> Object<'_> {
+        self.message.payload()
     }
 
     /// The bytes of the result or error, as the endpoint sent them.
-    pub fn bytes(&self) -> &Bytes {
-        &self.outcome
+    pub fn into_bytes(self) -> Bytes {
+        self.message.into_payload()
     }
 }

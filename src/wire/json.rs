@@ -17,8 +17,18 @@ pub enum NotReadable {
     Duplicate(String),
 }
 
-/// One member of an object, with its place in the text.
-#[derive(Debug)]
+/// Where a member of an object stands in its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The name, quotes included.
+    key: Range<usize>,
+    /// The name has escapes, so it is not its own text.
+    escaped: bool,
+    value: Range<usize>,
+}
+
+/// One member of an object.
+#[derive(Clone, Debug)]
 pub struct Member<'a> {
     /// The decoded name.
     pub key: Cow<'a, str>,
@@ -31,43 +41,30 @@ pub struct Member<'a> {
 }
 
 /// A JSON object as the ordered list of its members. Names are unique. The default is `{}`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Object<'a> {
     text: &'a str,
-    members: Vec<Member<'a>>,
+    places: Cow<'a, [Place]>,
 }
 
 impl Default for Object<'_> {
     fn default() -> Self {
-        Object { text: "{}", members: Vec::new() }
+        Object { text: "{}", places: Cow::Borrowed(&[]) }
     }
 }
 
 impl<'a> Object<'a> {
     /// Reads `text`, which must be one object and nothing else.
+    ///
+    /// # Errors
+    /// It is not, or a member stands twice.
     pub fn read(text: &'a str) -> Result<Self, NotReadable> {
-        let mut scan = Scan::new(text);
-        let mut members: Vec<Member<'a>> = Vec::with_capacity(8);
-        scan.expect(b'{')?;
-        if !scan.take(b'}') {
-            loop {
-                scan.skip_space();
-                let (key_text, key_span) = scan.value()?;
-                let key = decode_string(key_text).ok_or(NotReadable::Syntax)?;
-                scan.expect(b':')?;
-                scan.skip_space();
-                let (value, value_span) = scan.value()?;
-                members.push(Member { key, span: key_span.start..value_span.end, value_span, value });
-                if scan.take(b',') {
-                    continue;
-                }
-                scan.expect(b'}')?;
-                break;
-            }
-        }
-        scan.end()?;
-        refuse_duplicates(&members)?;
-        Ok(Object { text, members })
+        places(text).map(|places| Object { text, places: Cow::Owned(places) })
+    }
+
+    /// An object whose places are known.
+    pub(super) fn known(text: &'a str, places: &'a [Place]) -> Self {
+        Object { text, places: Cow::Borrowed(places) }
     }
 
     /// The whole text this object was read from.
@@ -75,19 +72,30 @@ impl<'a> Object<'a> {
         self.text
     }
 
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether it is `{}`.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// The members in the order they stand.
-    pub fn members(&self) -> &[Member<'a>] {
-        &self.members
+    pub fn members(&self) -> impl ExactSizeIterator<Item = Member<'a>> {
+        self.places.iter().map(|place| member(self.text, place))
     }
 
     /// The member of that name.
-    pub fn member(&self, key: &str) -> Option<&Member<'a>> {
-        self.members.iter().find(|member| member.key == key)
+    pub fn member(&self, key: &str) -> Option<Member<'a>> {
+        self.places.iter().find(|place| is_named(self.text, place, key)).map(|place| member(self.text, place))
     }
 
     /// The raw text of a member's value.
     pub fn get(&self, key: &str) -> Option<&'a str> {
-        self.member(key).map(|member| member.value)
+        let place = self.places.iter().find(|place| is_named(self.text, place, key))?;
+        self.text.get(place.value.clone())
     }
 
     /// A member that is a string, decoded.
@@ -96,9 +104,58 @@ impl<'a> Object<'a> {
     }
 
     /// A member that is an object. `Ok(None)` when it is absent.
+    ///
+    /// # Errors
+    /// It is there and is none.
     pub fn object(&self, key: &str) -> Result<Option<Object<'a>>, NotReadable> {
         self.get(key).map(Object::read).transpose()
     }
+}
+
+/// Finds the members of an object.
+pub(super) fn places(text: &str) -> Result<Vec<Place>, NotReadable> {
+    let mut scan = Scan::new(text);
+    let mut places = Vec::with_capacity(8);
+    scan.expect(b'{')?;
+    if !scan.take(b'}') {
+        loop {
+            scan.skip_space();
+            let (key, escaped) = scan.key()?;
+            scan.expect(b':')?;
+            scan.skip_space();
+            let (_, value) = scan.value()?;
+            places.push(Place { key, escaped, value });
+            if scan.take(b',') {
+                continue;
+            }
+            scan.expect(b'}')?;
+            break;
+        }
+    }
+    scan.end()?;
+    refuse_duplicates(text, &places)?;
+    Ok(places)
+}
+
+fn member<'a>(text: &'a str, place: &Place) -> Member<'a> {
+    Member {
+        key: name(text, place),
+        span: place.key.start..place.value.end,
+        value_span: place.value.clone(),
+        value: text.get(place.value.clone()).unwrap_or_default(),
+    }
+}
+
+fn name<'a>(text: &'a str, place: &Place) -> Cow<'a, str> {
+    let quoted = text.get(place.key.clone()).unwrap_or_default();
+    if place.escaped {
+        return decode_string(quoted).unwrap_or_default();
+    }
+    Cow::Borrowed(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default())
+}
+
+fn is_named(text: &str, place: &Place, key: &str) -> bool {
+    name(text, place) == key
 }
 
 /// The items of a JSON array, as raw texts with their places.
@@ -132,7 +189,15 @@ pub fn decode_string(text: &str) -> Option<Cow<'_, str>> {
 
 /// A text as a JSON string.
 pub fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\');
+    if !plain {
+        return serde_json::Value::from(text).to_string();
+    }
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    quoted.push_str(text);
+    quoted.push('"');
+    quoted
 }
 
 /// Whether objects and arrays nest at most `limit` deep. Looks at brackets outside strings only.
@@ -167,19 +232,20 @@ fn after_string(mut rest: &[u8]) -> &[u8] {
     &[]
 }
 
-fn refuse_duplicates(members: &[Member<'_>]) -> Result<(), NotReadable> {
+fn refuse_duplicates(text: &str, places: &[Place]) -> Result<(), NotReadable> {
     // Most objects here have a handful of members: comparing them pairwise is cheaper than hashing.
-    if members.len() <= 16 {
-        for (at, member) in members.iter().enumerate() {
-            if members.iter().take(at).any(|earlier| earlier.key == member.key) {
-                return Err(NotReadable::Duplicate(member.key.clone().into_owned()));
+    if places.len() <= 16 {
+        for (at, place) in places.iter().enumerate() {
+            let key = name(text, place);
+            if places.iter().take(at).any(|earlier| is_named(text, earlier, &key)) {
+                return Err(NotReadable::Duplicate(key.into_owned()));
             }
         }
         return Ok(());
     }
-    let mut seen = HashSet::with_capacity(members.len());
-    match members.iter().find(|member| !seen.insert(&member.key)) {
-        Some(member) => Err(NotReadable::Duplicate(member.key.clone().into_owned())),
+    let mut seen = HashSet::with_capacity(places.len());
+    match places.iter().map(|place| name(text, place)).find(|key| !seen.insert(key.clone())) {
+        Some(key) => Err(NotReadable::Duplicate(key.into_owned())),
         None => Ok(()),
     }
 }
@@ -216,6 +282,24 @@ impl<'a> Scan<'a> {
         if self.at == self.text.len() { Ok(()) } else { Err(NotReadable::Syntax) }
     }
 
+    /// A member's name, and whether it has escapes.
+    fn key(&mut self) -> Result<(Range<usize>, bool), NotReadable> {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let plain = match rest.split_first() {
+            Some((b'"', inner)) => memchr::memchr2(b'"', b'\\', inner)
+                .filter(|&end| inner.get(end) == Some(&b'"'))
+                .filter(|&end| inner.iter().take(end).all(|&byte| byte >= b' ')),
+            _ => None,
+        };
+        if let Some(length) = plain {
+            let span = self.at..self.at + length + 2;
+            self.at = span.end;
+            return Ok((span, false));
+        }
+        let (text, span) = self.value()?;
+        decode_string(text).map(|_| (span, true)).ok_or(NotReadable::Syntax)
+    }
+
     /// One value, checked and skipped by serde_json.
     fn value(&mut self) -> Result<(&'a str, Range<usize>), NotReadable> {
         let rest = self.text.get(self.at..).ok_or(NotReadable::Syntax)?;
@@ -236,8 +320,9 @@ mod tests {
     fn members_keep_their_own_text_and_place() {
         let text = r#" { "a" : 1.0 , "\u0062":[1, 2] ,"c":{"d":null} } "#;
         let object = Object::read(text).unwrap();
-        let seen: Vec<_> = object.members().iter().map(|m| (m.key.as_ref(), m.value)).collect();
-        assert_eq!(seen, [("a", "1.0"), ("b", "[1, 2]"), ("c", r#"{"d":null}"#)]);
+        let seen: Vec<_> = object.members().map(|m| (m.key.into_owned(), m.value)).collect();
+        assert_eq!(seen, [("a".into(), "1.0"), ("b".into(), "[1, 2]"), ("c".into(), r#"{"d":null}"#)]);
+        assert_eq!(object.get("b"), Some("[1, 2]"));
         for member in object.members() {
             assert_eq!(text.get(member.value_span.clone()), Some(member.value));
         }
@@ -300,7 +385,7 @@ mod tests {
         fn reading_finds_what_was_written(map in prop::collection::btree_map(any::<String>(), any_json(), 0..8)) {
             let text = serde_json::to_string(&map).unwrap();
             let object = Object::read(&text).unwrap();
-            prop_assert_eq!(object.members().len(), map.len());
+            prop_assert_eq!(object.len(), map.len());
             for member in object.members() {
                 let value: serde_json::Value = serde_json::from_str(member.value).unwrap();
                 prop_assert_eq!(Some(&value), map.get(member.key.as_ref()));

@@ -1,11 +1,10 @@
-//! A JSON-RPC message: its text as it came, and where the members of its envelope stand.
+//! A JSON-RPC message: its text as it came, and where its members stand.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::json::Object;
-use super::parse::Envelope;
+use super::json::{Object, Place};
 
 /// A request id as its own text: `1` and `"1"` differ, and no digit is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,30 +22,38 @@ impl Id {
     }
 }
 
-/// What stands in the envelope beside the id.
-#[derive(Debug)]
-pub(super) enum Body {
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// A request or a notification; its payload is `params`.
     Call,
-    Result(Range<usize>),
-    Error(Range<usize>),
+    /// Its payload is `result`.
+    Result,
+    /// Its payload is `error`.
+    Error,
+}
+
+/// An object inside the text, read once.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) span: Range<usize>,
+    pub(super) places: Vec<Place>,
 }
 
 /// One message. Made by [`super::parse`] alone.
 #[derive(Debug)]
 pub struct Message {
-    text: String,
-    id: Option<Id>,
-    method: Option<String>,
-    params: Option<Range<usize>>,
-    body: Body,
+    pub(super) text: String,
+    pub(super) id: Option<Id>,
+    pub(super) method: Option<String>,
+    pub(super) sort: Sort,
+    /// `params`, `result` or `error`.
+    pub(super) payload: Option<Part>,
+    /// The `_meta` of the payload.
+    pub(super) meta: Option<Part>,
 }
 
 impl Message {
-    pub(super) fn assemble(text: String, parts: Envelope) -> Self {
-        let id = parts.id.and_then(|span| text.get(span)).map(Id::from_json);
-        Message { id, method: parts.method, params: parts.params, body: parts.body, text }
-    }
-
     /// The id, unless it is a notification or an error that names no request.
     pub fn id(&self) -> Option<&Id> {
         self.id.as_ref()
@@ -57,51 +64,41 @@ impl Message {
         self.method.as_deref()
     }
 
-    /// The text of `params`, an object. `{}` when absent.
-    pub fn params(&self) -> &str {
-        self.params.clone().and_then(|span| self.text.get(span)).unwrap_or("{}")
+    /// Whether it answers a request.
+    pub fn is_answer(&self) -> bool {
+        self.sort != Sort::Call
     }
 
-    /// The members of `params`.
-    pub fn params_object(&self) -> Object<'_> {
-        // The door has read params already, so the empty object stands in for nothing that happens.
-        Object::read(self.params()).unwrap_or_default()
+    /// The members of `params`, of `result` or of `error`. Without `params`: `{}`.
+    pub fn payload(&self) -> Object<'_> {
+        self.object(self.payload.as_ref())
+    }
+
+    /// The members of the `_meta` in `params` or `result`. Without one: `{}`.
+    pub fn meta(&self) -> Object<'_> {
+        self.object(self.meta.as_ref())
     }
 
     /// The text of `result`.
     pub fn result(&self) -> Option<&str> {
-        match &self.body {
-            Body::Result(span) => self.text.get(span.clone()),
-            _ => None,
-        }
+        (self.sort == Sort::Result).then(|| self.payload().text())
     }
 
     /// The text of `error`.
     pub fn error(&self) -> Option<&str> {
-        match &self.body {
-            Body::Error(span) => self.text.get(span.clone()),
-            _ => None,
-        }
+        (self.sort == Sort::Error).then(|| self.payload().text())
     }
 
-    /// Whether it answers a request.
-    pub fn is_answer(&self) -> bool {
-        !matches!(self.body, Body::Call)
-    }
-
-    /// The bytes of `result`, or of `error`, without a copy. Empty for a request.
-    pub fn into_outcome(self) -> Bytes {
-        match self.body {
-            Body::Result(span) | Body::Error(span) => Bytes::from(self.text).slice(span),
-            Body::Call => Bytes::new(),
-        }
-    }
-
-    /// The bytes of `params` without a copy. `{}` when absent.
-    pub fn into_params(self) -> Bytes {
-        match self.params {
-            Some(span) => Bytes::from(self.text).slice(span),
+    /// The bytes of `params`, of `result` or of `error`, without a copy. Without `params`: `{}`.
+    pub fn into_payload(self) -> Bytes {
+        match self.payload {
+            Some(part) => Bytes::from(self.text).slice(part.span),
             None => Bytes::from_static(b"{}"),
         }
+    }
+
+    fn object<'m>(&'m self, part: Option<&'m Part>) -> Object<'m> {
+        part.and_then(|part| Some(Object::known(self.text.get(part.span.clone())?, &part.places)))
+            .unwrap_or_default()
     }
 }

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
+use super::Era;
 use super::json::{Object, quote};
 use super::method;
 use super::payload::{Payload, Splice};
-use super::{Era, MODERN_VERSION};
 
 /// `_meta` key: the protocol revision of a request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -19,13 +19,13 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// `_meta` key: the listen request that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The modern revision as a JSON string.
+const MODERN_VERSION_JSON: &str = "\"2026-07-28\"";
 /// The prefix that the protocol keeps to itself.
 const OWN_PREFIX: &str = "io.modelcontextprotocol/";
 
 /// What this program says of itself, to either side.
-pub fn own_info() -> String {
-    format!(r#"{{"name":"mcp-hasp","version":"{}"}}"#, env!("CARGO_PKG_VERSION"))
-}
+pub const OWN_INFO: &str = concat!(r#"{"name":"mcp-hasp","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
 /// Changes to the members of one object.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl<'o, 'a> Edit<'o, 'a> {
     }
 
     fn change(&mut self, key: &str, value: Option<Payload>) {
-        if let Some(at) = self.object.members().iter().position(|member| member.key == key) {
+        if let Some(at) = self.object.members().position(|member| member.key == key) {
             self.changes.retain(|(changed, _)| *changed != at);
             self.changes.push((at, value));
         }
@@ -75,7 +75,12 @@ impl<'o, 'a> Edit<'o, 'a> {
 
     /// The edited text. `base` holds the bytes that the object was read from.
     pub fn apply(self, base: &Bytes) -> Payload {
-        let members = self.object.members();
+        self.into_splice().apply(base)
+    }
+
+    /// The cuts and insertions that the changes amount to.
+    pub fn into_splice(self) -> Splice {
+        let members: Vec<_> = self.object.members().collect();
         let removed =
             |at: usize| self.changes.iter().any(|(changed, value)| *changed == at && value.is_none());
         let mut splice = Splice::new();
@@ -112,7 +117,7 @@ impl<'o, 'a> Edit<'o, 'a> {
                 splice.replace(member.value_span.clone(), value);
             }
         }
-        splice.apply(base)
+        splice
     }
 }
 
@@ -131,51 +136,49 @@ pub struct Stamp<'s> {
 
 /// Writes `params` for the endpoint: the harness's own members as they are, `_meta` with our envelope.
 /// Members named in `without` stay behind.
-pub fn stamp_params(params: &Object<'_>, without: &[&str], stamp: &Stamp<'_>) -> String {
-    let mut out = String::with_capacity(params.text().len() + 320);
+pub fn stamp_params(params: &Object<'_>, meta: &Object<'_>, without: &[&str], stamp: &Stamp<'_>) -> String {
+    let mut out = String::with_capacity(params.text().len() + 384);
     out.push('{');
+    let mut had_meta = false;
     for member in params.members() {
-        if member.key == "_meta" || without.contains(&member.key.as_ref()) {
-            continue;
+        if member.key == "_meta" {
+            had_meta = true;
+        } else if !without.contains(&member.key.as_ref()) {
+            comma(&mut out);
+            out.push_str(params.text().get(member.span).unwrap_or_default());
         }
-        comma(&mut out);
-        out.push_str(params.text().get(member.span.clone()).unwrap_or_default());
     }
-    let meta = params.get("_meta").and_then(|text| Object::read(text).ok()).unwrap_or_default();
-    let mut own = String::with_capacity(256);
+    let before_meta = out.len();
+    comma(&mut out);
+    out.push_str("\"_meta\":{");
+    let empty_meta = out.len();
     for member in meta.members() {
-        if member.key.starts_with(OWN_PREFIX) || member.key == "progressToken" {
-            continue;
+        if !member.key.starts_with(OWN_PREFIX) && member.key != "progressToken" {
+            comma(&mut out);
+            out.push_str(meta.text().get(member.span).unwrap_or_default());
         }
-        if !own.is_empty() {
-            own.push(',');
-        }
-        own.push_str(meta.text().get(member.span.clone()).unwrap_or_default());
     }
     let mut add = |key: &str, value: &str| {
-        if !own.is_empty() {
-            own.push(',');
-        }
-        own.push('"');
-        own.push_str(key);
-        own.push_str("\":");
-        own.push_str(value);
+        comma(&mut out);
+        out.push('"');
+        out.push_str(key);
+        out.push_str("\":");
+        out.push_str(value);
     };
     if let Some(token) = stamp.progress_token {
         add("progressToken", token);
     }
     if stamp.era == Era::Modern {
-        add(PROTOCOL_VERSION, &format!("\"{MODERN_VERSION}\""));
-        add(CLIENT_INFO, &own_info());
+        add(PROTOCOL_VERSION, MODERN_VERSION_JSON);
+        add(CLIENT_INFO, OWN_INFO);
         add(CLIENT_CAPABILITIES, stamp.capabilities);
         if let Some(level) = stamp.log_level {
             add(LOG_LEVEL, level);
         }
     }
-    if !own.is_empty() || params.get("_meta").is_some() {
-        comma(&mut out);
-        out.push_str("\"_meta\":{");
-        out.push_str(&own);
+    if out.len() == empty_meta && !had_meta {
+        out.truncate(before_meta);
+    } else {
         out.push('}');
     }
     out.push('}');
@@ -188,11 +191,11 @@ fn comma(out: &mut String) {
     }
 }
 
-/// A result of one era in the form of another. The same era passes untouched.
-pub fn translate_result(method: &str, from: Era, to: Era, base: &Bytes, result: &Object<'_>) -> Payload {
+/// What has to change in a result of one era to have the form of another. The same era passes untouched.
+pub fn translate_result(method: &str, from: Era, to: Era, result: &Object<'_>) -> Splice {
     let mut edit = Edit::new(result);
     match (from, to) {
-        (Era::Modern, Era::Modern) | (Era::Legacy, Era::Legacy) => return base.clone().into(),
+        (Era::Modern, Era::Modern) | (Era::Legacy, Era::Legacy) => return Splice::new(),
         (Era::Modern, Era::Legacy) => {
             edit.remove("resultType");
             if method::cacheable(method) {
@@ -212,7 +215,7 @@ pub fn translate_result(method: &str, from: Era, to: Era, base: &Bytes, result: 
             }
         }
     }
-    edit.apply(base)
+    edit.into_splice()
 }
 
 #[cfg(test)]
@@ -301,40 +304,35 @@ mod tests {
             r#"{"name":"t","arguments":{"n":1.0},"task":{},"_meta":{"progressToken":0,"com.x/y":1e3,"io.modelcontextprotocol/clientInfo":{}}}"#,
         )
         .unwrap();
+        let meta = params.object("_meta").unwrap().unwrap();
         let stamp =
             Stamp { era: Era::Legacy, capabilities: "{}", log_level: None, progress_token: Some("0") };
         assert_eq!(
-            stamp_params(&params, &["task"], &stamp),
+            stamp_params(&params, &meta, &["task"], &stamp),
             r#"{"name":"t","arguments":{"n":1.0},"_meta":{"com.x/y":1e3,"progressToken":0}}"#
         );
         let stamp = Stamp { era: Era::Modern, progress_token: None, ..stamp };
-        let text = stamp_params(&Object::default(), &[], &stamp);
+        let text = stamp_params(&Object::default(), &Object::default(), &[], &stamp);
         let read = Object::read(&text).unwrap();
         let meta = read.object("_meta").unwrap().unwrap();
-        assert_eq!(meta.string(PROTOCOL_VERSION).unwrap(), MODERN_VERSION);
+        assert_eq!(meta.string(PROTOCOL_VERSION).unwrap(), crate::wire::MODERN_VERSION);
         assert_eq!(meta.get(CLIENT_CAPABILITIES), Some("{}"));
         let stamp = Stamp { era: Era::Legacy, ..stamp };
-        assert_eq!(stamp_params(&Object::default(), &[], &stamp), "{}");
+        assert_eq!(stamp_params(&Object::default(), &Object::default(), &[], &stamp), "{}");
     }
 
     #[test]
     fn results_change_era_and_come_back() {
         let modern = r#"{"resultType":"complete","tools":[ 1e3 ],"ttlMs":5,"cacheScope":"public","x":null}"#;
-        let base = Bytes::from_static(modern.as_bytes());
-        let object = Object::read(modern).unwrap();
-        let legacy = translate_result("tools/list", Era::Modern, Era::Legacy, &base, &object).into_vec();
-        assert_eq!(legacy, br#"{"tools":[ 1e3 ],"x":null}"#);
-        let text = String::from_utf8(legacy.clone()).unwrap();
-        let back = translate_result(
-            "tools/list",
-            Era::Legacy,
-            Era::Modern,
-            &Bytes::from(legacy),
-            &Object::read(&text).unwrap(),
-        );
+        let changed = |text: &str, from, to| {
+            let splice = translate_result("tools/list", from, to, &Object::read(text).unwrap());
+            String::from_utf8(splice.apply(&Bytes::copy_from_slice(text.as_bytes())).into_vec()).unwrap()
+        };
+        let legacy = changed(modern, Era::Modern, Era::Legacy);
+        assert_eq!(legacy, r#"{"tools":[ 1e3 ],"x":null}"#);
         assert_eq!(
-            back.into_vec(),
-            br#"{"tools":[ 1e3 ],"x":null,"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#
+            changed(&legacy, Era::Legacy, Era::Modern),
+            r#"{"tools":[ 1e3 ],"x":null,"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#
         );
     }
 }

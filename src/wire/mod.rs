@@ -12,7 +12,7 @@ pub use json::Object;
 pub use message::{Id, Message};
 pub use parse::{Malformed, parse};
 pub use payload::{Payload, Splice};
-pub use request::{Client, Question, Request};
+pub use request::{Client, Declared, Question, Request};
 
 /// The two families of protocol revisions (MCP "Versioning").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! The one door for JSON from outside: size is bounded by the reader, here depth, members and ids are.
 
+use std::borrow::Cow;
+
 use super::json::{self, NotReadable, Object};
-use super::message::{Body, Message};
+use super::message::{Id, Message, Part, Sort};
 
 /// How deep objects and arrays may nest. Real messages stay below 30; readers that recurse break at some thousands.
 pub const MAX_DEPTH: usize = 512;
@@ -44,17 +46,11 @@ pub fn parse(mut bytes: Vec<u8>) -> Result<Message, Malformed> {
             Err(_) => Err(Malformed::NotJson),
         };
     }
-    let parts = envelope(&text)?;
-    Ok(Message::assemble(text, parts))
+    let (id, method, sort, payload, meta) = envelope(&text)?;
+    Ok(Message { text, id, method, sort, payload, meta })
 }
 
-/// The places of an envelope's members.
-pub(super) struct Envelope {
-    pub(super) id: Option<std::ops::Range<usize>>,
-    pub(super) method: Option<String>,
-    pub(super) params: Option<std::ops::Range<usize>>,
-    pub(super) body: Body,
-}
+type Envelope = (Option<Id>, Option<String>, Sort, Option<Part>, Option<Part>);
 
 fn envelope(text: &str) -> Result<Envelope, Malformed> {
     let object = match Object::read(text) {
@@ -76,47 +72,58 @@ fn envelope(text: &str) -> Result<Envelope, Malformed> {
     let id = object.member("id");
     let wrong = |why: &str| Malformed::NotAMessage {
         why: why.into(),
-        id: id.map(|id| id.value).filter(|value| is_scalar(value)).map(str::to_owned),
+        id: id.as_ref().map(|id| id.value).filter(|value| is_scalar(value)).map(str::to_owned),
     };
     if object.string("jsonrpc").as_deref() != Some("2.0") {
         return Err(wrong("member \"jsonrpc\" must be \"2.0\""));
     }
-    let result = object.member("result");
-    let error = object.member("error");
-    let method = match object.member("method") {
+    let method = match object.get("method") {
         None => None,
-        Some(_) => Some(object.string("method").ok_or_else(|| wrong("member \"method\" must be a string"))?),
+        Some(method) => {
+            Some(json::decode_string(method).ok_or_else(|| wrong("member \"method\" must be a string"))?)
+        }
     };
-    let body = match (&method, result, error) {
-        (Some(_), None, None) => Body::Call,
-        (None, Some(result), None) => Body::Result(result.value_span.clone()),
-        (None, None, Some(error)) => Body::Error(error.value_span.clone()),
+    let (sort, payload) = match (&method, object.member("result"), object.member("error")) {
+        (Some(_), None, None) => (Sort::Call, object.member("params")),
+        (None, Some(result), None) => (Sort::Result, Some(result)),
+        (None, None, Some(error)) => (Sort::Error, Some(error)),
         (None, None, None) => return Err(wrong("neither method nor result nor error")),
         _ => return Err(wrong("more than one of method, result and error")),
     };
-    match (id.map(|id| id.value), &body) {
-        (Some(value), _) if is_id(value) => {}
+    let id = match (id.as_ref().map(|id| id.value), sort) {
+        (Some(value), _) if is_id(value) => Some(Id::from_json(value)),
         // An error may say that it could not tell which request it belongs to (JSON-RPC 2.0 §5).
-        (Some("null") | None, Body::Error(_)) | (None, Body::Call) => {}
+        (Some("null") | None, Sort::Error) | (None, Sort::Call) => None,
         (None, _) => return Err(wrong("an answer needs an id")),
         _ => return Err(wrong("an id is a string or an integer")),
-    }
-    let params = object.member("params");
-    if let Some(params) = params {
-        match Object::read(params.value) {
-            Ok(_) => {}
-            Err(NotReadable::Duplicate(key)) => {
-                return Err(wrong(&format!("member {} of params stands twice", json::quote(&key))));
-            }
-            Err(NotReadable::Syntax) => return Err(wrong("params must be an object")),
+    };
+    let Some(payload) = payload else { return Ok((id, method.map(Cow::into_owned), sort, None, None)) };
+    let what = match sort {
+        Sort::Call => "params",
+        Sort::Result => "result",
+        Sort::Error => "error",
+    };
+    let payload = part(payload.value, payload.value_span.start, what).map_err(|why| wrong(&why))?;
+    // Two readers must not be able to see two different `_meta`.
+    let meta =
+        Object::known(text.get(payload.span.clone()).unwrap_or_default(), &payload.places).member("_meta");
+    let meta = meta
+        .filter(|_| sort != Sort::Error)
+        .map(|meta| {
+            part(meta.value, payload.span.start + meta.value_span.start, "_meta").map_err(|why| wrong(&why))
+        })
+        .transpose()?;
+    Ok((id, method.map(Cow::into_owned), sort, Some(payload), meta))
+}
+
+fn part(text: &str, at: usize, what: &str) -> Result<Part, String> {
+    match json::places(text) {
+        Ok(places) => Ok(Part { span: at..at + text.len(), places }),
+        Err(NotReadable::Duplicate(key)) => {
+            Err(format!("member {} of {what} stands twice", json::quote(&key)))
         }
+        Err(NotReadable::Syntax) => Err(format!("{what} must be an object")),
     }
-    Ok(Envelope {
-        id: id.filter(|id| id.value != "null").map(|id| id.value_span.clone()),
-        method: method.map(std::borrow::Cow::into_owned),
-        params: params.map(|params| params.value_span.clone()),
-        body,
-    })
 }
 
 /// MCP allows strings and integers; an integer may have any number of digits.
@@ -153,11 +160,18 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_members_of_envelope_and_params_are_refused() {
+    fn members_that_stand_twice_and_payloads_that_are_no_objects_are_refused() {
         for text in [
             r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"a":2}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":1,"a":2}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"a":1,"\u0061":2}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":[]}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":7}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
         ] {
             assert!(matches!(read(text), Err(Malformed::NotAMessage { .. })), "{text}");
         }

@@ -1,17 +1,17 @@
 //! A request of the harness in the one form used between the doors.
 
+use std::sync::Arc;
+
 use super::json::Object;
 use super::meta;
+use super::{Message, json, parse};
 
 /// A request on its way to the endpoint.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Request {
-    /// The method.
-    pub method: String,
-    /// The harness's own `params`, an object, as it came.
-    pub params: String,
-    /// What the harness said it can do, for this request.
-    pub client: Client,
+    message: Message,
+    /// What the harness can do, as far as the user allows it.
+    pub client: Arc<Declared>,
     /// From which severity on the harness wants log messages, a JSON string.
     pub log_level: Option<String>,
     /// The harness's progress token, a JSON string or integer as it came.
@@ -19,9 +19,66 @@ pub struct Request {
 }
 
 impl Request {
-    /// The members of `params`.
-    pub fn params_object(&self) -> Object<'_> {
-        Object::read(&self.params).unwrap_or_default()
+    /// Takes a request of the harness over.
+    pub fn new(message: Message, client: Arc<Declared>, log_level: Option<String>) -> Self {
+        let progress_token = progress_token(&message.meta());
+        Request { message, client, log_level, progress_token }
+    }
+
+    /// The same request with other `params`, an object.
+    #[must_use]
+    pub fn with_params(self, params: &str) -> Self {
+        let method = json::quote(self.method());
+        let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":{method},"params":{params}}}"#);
+        match parse(text.into_bytes()) {
+            Ok(message) => Request { message, ..self },
+            // Put together from parts that were read before, so it is readable.
+            Err(_) => self,
+        }
+    }
+
+    /// The method.
+    pub fn method(&self) -> &str {
+        self.message.method().unwrap_or_default()
+    }
+
+    /// The members of `params`, as they came.
+    pub fn params(&self) -> Object<'_> {
+        self.message.payload()
+    }
+
+    /// The members of `_meta`.
+    pub fn meta(&self) -> Object<'_> {
+        self.message.meta()
+    }
+}
+
+/// A progress token: a string or an integer.
+pub fn progress_token(meta: &Object<'_>) -> Option<String> {
+    meta.get("progressToken").filter(|token| !token.starts_with(['{', '[', 't', 'f', 'n'])).map(str::to_owned)
+}
+
+/// Capabilities, and how they are declared to the endpoint.
+#[derive(Debug, Default)]
+pub struct Declared {
+    client: Client,
+    json: String,
+}
+
+impl Declared {
+    /// Declares what a client can do.
+    pub fn new(client: Client) -> Self {
+        Declared { json: client.to_json(), client }
+    }
+
+    /// The capabilities.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The `ClientCapabilities` object.
+    pub fn json(&self) -> &str {
+        &self.json
     }
 }
 
