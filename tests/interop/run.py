@@ -9,6 +9,7 @@ Needs python3, node and npm; installs the pinned SDKs under .cache/interop at th
 
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -127,6 +128,14 @@ def put_back_progress(plan: dict, through: dict, sessions: list[wire.Session]) -
             entry.pop("late", None)
 
 
+def tell(server: str, client: str, found: dict) -> None:
+    wrong = {feature: verdict for feature, verdict in found.items() if verdict not in (None, "–")}
+    good = sum(verdict is None for verdict in found.values())
+    print(f"{SERVERS[server]['title']} × {CLIENTS[client]['title']}: {good} ok, {len(wrong)} failed", flush=True)
+    for feature, verdict in wrong.items():
+        print(f"    {feature}: {verdict}", flush=True)
+
+
 def default_binary() -> str:
     return str(TARGET / "release" / ("mcp-hasp.exe" if sys.platform == "win32" else "mcp-hasp"))
 
@@ -153,17 +162,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="interop-") as scratch:
         keep = (chosen.keep or pathlib.Path(scratch)).resolve()
         keep.mkdir(parents=True, exist_ok=True)
-        for server in servers:
-            with Endpoint(server, keep) as endpoint, concurrent.futures.ThreadPoolExecutor(chosen.jobs) as pool:
-                runs = {client: pool.submit(pair, client, endpoint, proxy, keep) for client in clients}
-                for client, run in runs.items():
-                    found = run.result()
-                    verdicts.update({(server, client, feature): verdict for feature, verdict in found.items()})
-                    wrong = {feature: verdict for feature, verdict in found.items() if verdict not in (None, "–")}
-                    print(f"{SERVERS[server]['title']} × {CLIENTS[client]['title']}: {len(found) - len(wrong)} of {len(found)}")
-                    for feature, verdict in wrong.items():
-                        print(f"    {feature}: {verdict}")
-                    sys.stdout.flush()
+        with contextlib.ExitStack() as open_endpoints, concurrent.futures.ThreadPoolExecutor(chosen.jobs) as pool:
+            endpoints = [open_endpoints.enter_context(Endpoint(server, keep)) for server in servers]
+            runs = {
+                (endpoint.name, client): pool.submit(pair, client, endpoint, proxy, keep)
+                for endpoint in endpoints
+                for client in clients
+            }
+            for (server, client), run in runs.items():
+                found = run.result()
+                verdicts.update({(server, client, feature): verdict for feature, verdict in found.items()})
+                tell(server, client, found)
     text = table.markdown(verdicts, SERVERS, CLIENTS)
     if chosen.table:
         chosen.table.write_text(text, encoding="utf-8")

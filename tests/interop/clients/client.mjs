@@ -76,7 +76,9 @@ const doings = {
   cancel: async step => {
     const stop = new AbortController();
     const running = call(step, { signal: stop.signal });
-    await sleep(step.afterMs);
+    if (step.when) await call(step.when);
+    else if (answers === 'nothing') await until(() => events.some(event => event.asked), 5000);
+    else await sleep(step.afterMs);
     stop.abort('enough');
     giveUp();
     await running.then(

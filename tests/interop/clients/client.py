@@ -135,9 +135,24 @@ class Walk:
         return {"results": [results[name] for name in step["names"]]}
 
     async def do_cancel(self, step):
-        with anyio.move_on_after(step["afterMs"] / 1000) as scope:
-            await self.call(step)
-        self.events.append({"settled": "cancelled" if scope.cancelled_caught else "with a result"})
+        settled = "with a result"
+        async with anyio.create_task_group() as group:
+
+            async def stop():
+                if "when" in step:
+                    await self.call(step["when"])
+                elif self.answers == "nothing":
+                    await self.until(lambda: any("asked" in event for event in self.events), 5)
+                else:
+                    await anyio.sleep(step["afterMs"] / 1000)
+                scope.cancel()
+
+            group.start_soon(stop)
+            with anyio.CancelScope() as scope:
+                await self.call(step)
+            if scope.cancelled_caught:
+                settled = "cancelled"
+        self.events.append({"settled": settled})
         return dump(await self.call(step["witness"]))
 
     async def do_overtake(self, step):

@@ -158,8 +158,11 @@ impl Walk {
             }
             "crowd" => self.crowd(step).await,
             "cancel" => {
-                let end = timeout(millis(step, "afterMs"), self.call(step)).await;
-                let settled = if end.is_err() { "cancelled" } else { "with a result" };
+                // Dropping the call is how rmcp cancels it.
+                let settled = tokio::select! {
+                    _ = self.call(step) => "with a result",
+                    stop = self.time_to_cancel(step) => stop.map(|()| "cancelled")?,
+                };
                 self.user.saw(json!({"settled": settled}));
                 self.call(&member(step, "witness")).await
             }
@@ -214,6 +217,17 @@ impl Walk {
         }
         let params: CallToolRequestParams = typed(params)?;
         plain(&self.client.call_tool(params).await?)
+    }
+
+    async fn time_to_cancel(&self, step: &Value) -> Outcome<()> {
+        if let Some(when) = step.get("when") {
+            self.call(when).await?;
+        } else if text(step, "answers") == "nothing" {
+            self.until(|event| event.get("asked").is_some()).await;
+        } else {
+            sleep(millis(step, "afterMs")).await;
+        }
+        Ok(())
     }
 
     async fn overtake(&self, slow: &Value, quick: &Value) -> Outcome<Value> {

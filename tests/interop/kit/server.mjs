@@ -18,6 +18,7 @@ const surface = JSON.parse(readFileSync(new URL('./surface.json', import.meta.ur
 const option = name => process.argv[process.argv.indexOf(`--${name}`) + 1];
 const text = value => ({ content: [{ type: 'text', text: value }] });
 
+const begun = new Set();
 const cancelled = new Set();
 const sessions = new Map(); // session id → { transport, server, uris }
 
@@ -64,6 +65,7 @@ const tools = {
     return text(`${count} steps done`);
   },
   nap: async ({ ms, key }, ctx) => {
+    begun.add(key);
     try {
       await sleep(ms, undefined, { signal: ctx.mcpReq.signal });
     } catch (reason) {
@@ -71,6 +73,10 @@ const tools = {
       throw reason;
     }
     return text('slept well');
+  },
+  'nap-began': async ({ key }) => {
+    while (!begun.has(key)) await sleep(10);
+    return text('it began');
   },
   'was-cancelled': async ({ key }) => {
     for (let waited = 0; waited < 2000 && !cancelled.has(key); waited += 50) await sleep(50);

@@ -23,6 +23,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 warnings.simplefilter("ignore")  # logging is deprecated in 2026-07-28, and still to be relayed
 
 SURFACE = json.loads((pathlib.Path(__file__).parent / "surface.json").read_text(encoding="utf-8"))
+begun: set[str] = set()
 cancelled: set[str] = set()
 watchers: dict[str, list] = {}  # uri → sessions of 2025 that subscribed to it
 sessions: dict[int, object] = {}  # sessions of 2025, for announcements
@@ -104,12 +105,19 @@ async def steps(ctx, args, params):
 
 
 async def nap(ctx, args, params):
+    begun.add(args.get("key", ""))
     try:
         await anyio.sleep(args["ms"] / 1000)
     except anyio.get_cancelled_exc_class():
         cancelled.add(args.get("key", ""))
         raise
     return text("slept well")
+
+
+async def nap_began(ctx, args, params):
+    while args["key"] not in begun:
+        await anyio.sleep(0.01)
+    return text("it began")
 
 
 async def was_cancelled(ctx, args, params):
@@ -210,7 +218,7 @@ async def announce(ctx, args, params):
 
 TOOLS = {
     "say": say, "echo": echo, "picture": picture, "embed": embed, "link": link, "measure": measure, "fail": fail,
-    "refuse": refuse, "steps": steps, "nap": nap, "was-cancelled": was_cancelled, "ask": ask, "ask-twice": ask_twice,
+    "refuse": refuse, "steps": steps, "nap": nap, "nap-began": nap_began, "was-cancelled": was_cancelled, "ask": ask, "ask-twice": ask_twice,
     "ask-aside": ask_aside, "ask-web": ask_web, "ask-named": ask_named, "fill": fill, "log": log, "route": route, "touch": touch, "announce": announce,
 }  # fmt: skip
 MODERN_TOOLS = {"colours": colours}
