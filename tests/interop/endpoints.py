@@ -11,7 +11,8 @@ from install import CACHE, HERE, PYTHON
 EVERYTHING = CACHE / "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 KIT = HERE / "kit"
 
-# `era` is what the proxy will find, `plan` what the clients do there, `options` what the program is given besides.
+# `era` is what the proxy will find, `plan` what the clients do there, `options` what the program is given besides,
+# `clients` which of them come here, all when it is missing.
 SERVERS = {
     "everything": {
         "title": "server-everything 2026.8.31 (2025)",
@@ -44,11 +45,25 @@ SERVERS = {
         "plan": "kit",
         "command": lambda port: ["node", KIT / "server.mjs", "--port", port, "--era", "legacy"],
     },
+    "ts-stateless": {
+        "title": "TypeScript server 2.4.0 (2025, stateless)",
+        "era": "2025",
+        "plan": "kit",
+        "clients": ["ts-2026", "py-2025", "rs-2026"],
+        "command": lambda port: ["node", KIT / "server.mjs", "--port", port, "--era", "stateless"],
+    },
     "py": {
         "title": "Python mcp 2.3.0 (2026)",
         "era": "2026",
         "plan": "kit",
         "command": lambda port: [PYTHON, KIT / "server.py", "--port", port, "--era", "both"],
+    },
+    "py-stateless": {
+        "title": "Python mcp 2.3.0 (2025, stateless)",
+        "era": "2025",
+        "plan": "kit",
+        "clients": ["ts-2025", "py-2026", "rs-2025"],
+        "command": lambda port: [PYTHON, KIT / "server.py", "--port", port, "--era", "stateless"],
     },
     "py-2025": {
         "title": "Python mcp 2.3.0 (2025)",

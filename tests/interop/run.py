@@ -104,7 +104,8 @@ def judge(about: dict, server: dict, plan: dict, direct: dict, through: dict, re
         elif step["do"] == "unsolicitedLog" and outcome and "skipped" in outcome.get("result", {}):
             verdicts[step["name"]] = "–"
         else:
-            verdicts[step["name"]] = compare.compare(step, reference, outcome, eras, plan)
+            verdict = compare.compare(step, reference, outcome, eras, plan)
+            verdicts[step["name"]] = "refused" if verdict is None and "error" in reference else verdict
     for feature, faults in wire.judge(sessions).items():
         verdicts[feature] = "; ".join(faults[:3]) or None
     return verdicts
@@ -129,8 +130,8 @@ def put_back_progress(plan: dict, through: dict, sessions: list[wire.Session]) -
 
 
 def tell(server: str, client: str, found: dict) -> None:
-    wrong = {feature: verdict for feature, verdict in found.items() if verdict not in (None, "–")}
-    good = sum(verdict is None for verdict in found.values())
+    wrong = {feature: verdict for feature, verdict in found.items() if verdict not in table.GOOD}
+    good = sum(verdict in table.PASSED for verdict in found.values())
     print(f"{SERVERS[server]['title']} × {CLIENTS[client]['title']}: {good} ok, {len(wrong)} failed", flush=True)
     for feature, verdict in wrong.items():
         print(f"    {feature}: {verdict}", flush=True)
@@ -168,6 +169,7 @@ def main() -> int:
                 (endpoint.name, client): pool.submit(pair, client, endpoint, proxy, keep)
                 for endpoint in endpoints
                 for client in clients
+                if client in SERVERS[endpoint.name].get("clients", CLIENTS)
             }
             for (server, client), run in runs.items():
                 found = run.result()
@@ -178,7 +180,7 @@ def main() -> int:
         chosen.table.write_text(text, encoding="utf-8")
     print("\n" + text)
     counted = [verdict for verdict in verdicts.values() if verdict != "–"]
-    passed = sum(verdict is None for verdict in counted)
+    passed = sum(verdict in table.PASSED for verdict in counted)
     print(f"in {time.monotonic() - begun:.0f} s")
     print(f"{passed} passed, {len(counted) - passed} failed")
     return 0 if counted and passed == len(counted) else 1

@@ -1,8 +1,13 @@
 """Turns verdicts into a table: one per endpoint, a row per feature, a column per client."""
 
 
+# A verdict is a reason, or one of these.
+PASSED = {None: "ok", "refused": "ok, refused"}  # the second: the endpoint refuses, with and without the program
+GOOD = {**PASSED, "–": "–"}  # the feature does not apply
+
+
 def markdown(verdicts: dict, servers: dict, clients: dict) -> str:
-    """`verdicts` maps (server, client, feature) to None (ok), a reason, or "–" where the feature does not apply."""
+    """`verdicts` maps (server, client, feature) to a verdict."""
     out = []
     for server, about in servers.items():
         features = []
@@ -19,10 +24,8 @@ def markdown(verdicts: dict, servers: dict, clients: dict) -> str:
             cells = []
             for client in used:
                 verdict = verdicts.get((server, client, feature), "–")
-                if verdict is None:
-                    cells.append("ok")
-                elif verdict == "–":
-                    cells.append("–")
+                if verdict in GOOD:
+                    cells.append(GOOD[verdict])
                 else:
                     cells.append("**no**")
                     notes.append(f"- {clients[client]['title']}, {feature}: {verdict}")

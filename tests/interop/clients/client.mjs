@@ -64,9 +64,10 @@ const doings = {
   read: ({ uri }) => client.readResource({ uri }),
   prompt: ({ prompt, arguments: given }) => client.getPrompt({ name: prompt, arguments: given }),
   crowd: async ({ tool, names }) => {
-    const results = await Promise.all(names.map(name => call({ tool, arguments: { name } })));
+    const one = name => call({ tool, arguments: { name } }).then(({ content }) => content, ({ code }) => ({ code }));
+    const results = await Promise.all(names.map(one));
     events.sort((one, other) => one.asked.message.localeCompare(other.asked.message));
-    return { results: results.map(({ content }) => content) };
+    return { results };
   },
   complete: ({ ref, argument, context }) => client.complete({ ref, argument, context }),
   call: async step => {
@@ -75,16 +76,16 @@ const doings = {
   },
   cancel: async step => {
     const stop = new AbortController();
-    const running = call(step, { signal: stop.signal });
+    const running = call(step, { signal: stop.signal }).then(
+      () => 'with a result',
+      () => 'cancelled',
+    );
     if (step.when) await call(step.when);
     else if (answers === 'nothing') await until(() => events.some(event => event.asked), 5000);
     else await sleep(step.afterMs);
     stop.abort('enough');
     giveUp();
-    await running.then(
-      () => events.push({ settled: 'with a result' }),
-      () => events.push({ settled: 'cancelled' }),
-    );
+    events.push({ settled: await running });
     return call(step.witness);
   },
   overtake: async ({ slow, quick }) => {

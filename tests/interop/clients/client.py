@@ -126,7 +126,10 @@ class Walk:
         results = {}
 
         async def one(name):
-            results[name] = dump(await self.call({"tool": step["tool"], "arguments": {"name": name}}))["content"]
+            try:
+                results[name] = dump(await self.call({"tool": step["tool"], "arguments": {"name": name}}))["content"]
+            except MCPError as refusal:
+                results[name] = {"code": refusal.error.code}
 
         async with anyio.create_task_group() as group:
             for name in step["names"]:

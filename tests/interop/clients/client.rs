@@ -246,12 +246,17 @@ impl Walk {
         let (tool, names) = (member(step, "tool"), member(step, "names"));
         let calls = names.as_array().into_iter().flatten().map(|name| {
             let step = json!({"tool": tool, "arguments": {"name": name}});
-            async move { self.call(&step).await }
+            async move {
+                match self.call(&step).await {
+                    Ok(result) => member(&result, "content"),
+                    Err(trouble) => json!({"code": member(&refusal(&*trouble), "code")}),
+                }
+            }
         });
-        let results: Outcome<Vec<Value>> = all(calls).await.into_iter().collect();
+        let results = all(calls).await;
         let message = |event: &Value| event.pointer("/asked/message").map(Value::to_string);
         self.user.shared().events.sort_by_key(message);
-        Ok(json!({"results": results?.iter().map(|result| member(result, "content")).collect::<Vec<_>>()}))
+        Ok(json!({"results": results}))
     }
 
     async fn updates(&self, uri: &str, trigger: &Value) -> Outcome<Value> {

@@ -1,6 +1,7 @@
 // The kit's endpoint on the TypeScript server SDK.
-//   node server.mjs --port N --era both|legacy
-// `both` answers 2026-07-28 and, with sessions, the 2025 revisions; `legacy` is a server that never heard of 2026.
+//   node server.mjs --port N --era both|legacy|stateless
+// `both` answers 2026-07-28 and, with sessions, the 2025 revisions; `legacy` is a server that never heard of 2026;
+// `stateless` is one of those that keeps no session and answers with plain JSON.
 import { createServer } from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -245,6 +246,14 @@ async function legacy(request) {
   return transport.handleRequest(request);
 }
 
-const both = option('era') !== 'legacy';
-const fetch = async request => (both && !(await isLegacyRequest(request)) ? modern.fetch(request) : legacy(request));
+async function stateless(request) {
+  if (request.method !== 'POST') return new Response(null, { status: 405, headers: { allow: 'POST' } });
+  const server = build({ era: 'legacy' });
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+  await server.connect(transport);
+  return transport.handleRequest(request);
+}
+
+const both = async request => ((await isLegacyRequest(request)) ? legacy(request) : modern.fetch(request));
+const fetch = { both, legacy, stateless }[option('era')];
 createServer(toNodeHandler({ fetch })).listen(Number(option('port')), '127.0.0.1');

@@ -1,8 +1,9 @@
 """The kit's endpoint on the Python SDK.
 
-    python server.py --port N --era both|legacy
+    python server.py --port N --era both|legacy|stateless
 
-`both` answers 2026-07-28 and, with sessions, the 2025 revisions; `legacy` is a server that never heard of 2026.
+`both` answers 2026-07-28 and, with sessions, the 2025 revisions; `legacy` is a server that never heard of 2026;
+`stateless` is one of those that keeps no session and answers with plain JSON.
 """
 
 import argparse
@@ -349,9 +350,10 @@ def before_2026(app):
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--port", type=int, required=True)
-    options.add_argument("--era", choices=["both", "legacy"], required=True)
+    options.add_argument("--era", choices=["both", "legacy", "stateless"], required=True)
     chosen = options.parse_args()
-    app = server.streamable_http_app()
+    stateless = chosen.era == "stateless"
+    app = server.streamable_http_app(stateless_http=stateless, json_response=stateless)
     uvicorn.run(
         app if chosen.era == "both" else before_2026(app), host="127.0.0.1", port=chosen.port, log_level="error"
     )
