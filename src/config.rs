@@ -7,6 +7,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::cli::Cli;
 use crate::failure::Failure;
+use crate::limits::{Allow, Limits};
 use crate::net::EndpointUrl;
 use crate::report::{Format, Level};
 use crate::secret::{AccessToken, Secret};
@@ -26,26 +27,6 @@ pub struct Config {
     pub limits: Limits,
     /// What the endpoint may ask of the harness beyond questions to the user.
     pub allow: Allow,
-}
-
-/// Bounds on what is taken from either side.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Largest single message, in bytes.
-    pub message_bytes: usize,
-    /// Pages of one list.
-    pub pages: usize,
-    /// Requests of the harness under way at once.
-    pub requests: usize,
-}
-
-/// What the user allows the endpoint to ask for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Allow {
-    /// `sampling/createMessage`
-    pub sampling: bool,
-    /// `roots/list`
-    pub roots: bool,
 }
 
 /// Names of environment variables that hold a token, first one wins.

@@ -126,6 +126,14 @@ impl Http {
         self.send(self.request(Method::DELETE, headers)).await.map(drop)
     }
 
+    /// Gives up a session that was never put to use, if there is one.
+    pub async fn give_up_session(&self) {
+        if self.has_session() {
+            // Whether it hears us or not, we are done with it.
+            let _ = self.delete(HeaderMap::new()).await;
+        }
+    }
+
     fn request(&self, method: Method, mut headers: HeaderMap) -> Request {
         let mut request = Request::new(method, self.url.as_url().clone());
         if let Some(id) = &*self.session.lock().unwrap_or_else(PoisonError::into_inner) {

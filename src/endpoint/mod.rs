@@ -16,6 +16,6 @@ pub use backoff::Backoff;
 pub use exchange::{Exchange, Reply, Step};
 pub use http::Http;
 pub use opening::{Opened, Patience};
-pub use session::Session;
+pub use session::{Session, Unsolicited};
 pub use trouble::Trouble;
 pub use watch::{Filter, Watch, WatchEvent};

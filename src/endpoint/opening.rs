@@ -7,10 +7,10 @@ use tokio::sync::mpsc;
 
 use super::exchange::Reply;
 use super::http::Http;
-use super::session::{Session, refused};
+use super::session::{Session, Unsolicited, refused};
 use super::survey;
 use super::trouble::Trouble;
-use crate::config::Limits;
+use crate::limits::Limits;
 use crate::report::{Report, visible};
 use crate::surface::Observed;
 use crate::wire::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Message, json, meta};
@@ -36,7 +36,7 @@ pub struct Opened {
     /// The relation to it.
     pub session: Arc<Session>,
     /// What arrives without belonging to a request.
-    pub unsolicited: mpsc::Receiver<Message>,
+    pub unsolicited: mpsc::Receiver<Unsolicited>,
     /// What it offers.
     pub observed: Observed,
 }
@@ -126,7 +126,7 @@ fn choose(versions: &str) -> Result<bool, Trouble> {
     )))
 }
 
-type Agreed = (Arc<Session>, mpsc::Receiver<Message>, Message);
+type Agreed = (Arc<Session>, mpsc::Receiver<Unsolicited>, Message);
 
 async fn initialize(
     http: Arc<Http>,

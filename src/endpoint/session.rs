@@ -29,6 +29,15 @@ const NOTICES: usize = 256;
 /// Events of a legacy endpoint that belong to no request and may wait to be looked at.
 const UNSOLICITED: usize = 64;
 
+/// What arrives without a request.
+#[derive(Debug)]
+pub enum Unsolicited {
+    /// A notification, or a request of a legacy endpoint.
+    Message(Message),
+    /// The endpoint no longer knows the session, though nobody asked it anything.
+    SessionLost,
+}
+
 /// An open relation to the endpoint.
 #[derive(Debug)]
 pub struct Session {
@@ -38,7 +47,7 @@ pub struct Session {
     declared: Client,
     next_id: AtomicU64,
     notices: mpsc::Sender<String>,
-    unsolicited: mpsc::Sender<Message>,
+    unsolicited: mpsc::Sender<Unsolicited>,
     pub(super) watches: Watches,
     /// Calls of a legacy endpoint that wait for an answer of the user.
     pub parking: Parking,
@@ -55,7 +64,7 @@ impl Session {
         era: Era,
         declared: Client,
         report: Report,
-    ) -> (Arc<Self>, mpsc::Receiver<Message>) {
+    ) -> (Arc<Self>, mpsc::Receiver<Unsolicited>) {
         let (notices, outbox) = mpsc::channel(NOTICES);
         let (unsolicited, inbox) = mpsc::channel(UNSOLICITED);
         let session = Arc::new(Session {
@@ -288,7 +297,7 @@ impl Session {
     /// Takes what belongs to no request: updates go to who watches, the rest to the relay.
     pub async fn unsolicited(&self, message: Message) {
         let Some(message) = self.watches.deliver(message) else { return };
-        let _ = self.unsolicited.send(message).await;
+        let _ = self.unsolicited.send(Unsolicited::Message(message)).await;
     }
 
     /// Reads a stream to its end so that its connection can be used again.
@@ -324,8 +333,12 @@ impl Session {
                         }
                         last = Some(stream);
                     }
+                    Ok(answer) if answer.status == 404 && last.is_some() && session.http.has_session() => {
+                        let _ = session.unsolicited.send(Unsolicited::SessionLost).await;
+                        return;
+                    }
                     // Not offered is normal: one quiet note, and never again in this session.
-                    Ok(answer) if answer.status < 500 || last.is_none() => {
+                    Ok(answer) if answer.status < 500 || answer.status == 501 => {
                         session.report.verbose(|| {
                             format!("the endpoint offers no event stream (HTTP {})", answer.status)
                         });
@@ -359,9 +372,15 @@ impl Session {
         }
     }
 
+    /// Resolves when the session is ended.
+    pub async fn ended(&self) {
+        self.stop.cancelled().await;
+    }
+
     /// Ends everything that runs in the session. Takes at most `limit`.
     pub async fn end(&self, limit: Duration) {
         self.parking.clear();
+        self.watches.clear();
         self.stop.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(limit, self.tasks.wait()).await;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::opening::{Patience, patiently};
 use super::session::Session;
 use super::trouble::Trouble;
-use crate::config::Limits;
+use crate::limits::Limits;
 use crate::report::{Report, visible};
 use crate::surface::{Kind, List, Observed, ParameterHeaders};
 use crate::wire::{Era, Object, json};

@@ -64,11 +64,17 @@ impl Filter {
         match (method, uri) {
             ("notifications/resources/list_changed", _) => self.resources_list,
             ("notifications/resources/updated", Some(uri)) => {
-                self.uris.iter().any(|watched| uri.starts_with(watched.as_str()))
+                self.uris.iter().any(|watched| is_within(uri, watched))
             }
             _ => false,
         }
     }
+}
+
+/// Whether a URI is the watched one, or that of a part of it.
+fn is_within(uri: &str, watched: &str) -> bool {
+    uri.strip_prefix(watched)
+        .is_some_and(|rest| rest.is_empty() || watched.ends_with('/') || rest.starts_with(['/', '?', '#']))
 }
 
 /// What a watch yields.
@@ -251,6 +257,11 @@ impl Watches {
         }
     }
 
+    /// Ends all watches: their owners learn that there is nothing more to come.
+    pub(super) fn clear(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).open.clear();
+    }
+
     /// Hands an update to who watches it; gives back what is none.
     pub(super) fn deliver(&self, message: Message) -> Option<Message> {
         let method = match message.method() {
@@ -283,5 +294,33 @@ impl Drop for Entry {
                 ));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_watched_resource_is_watched_and_a_neighbour_is_not() {
+        let filter =
+            Filter { resources_list: false, uris: vec!["game://seat/q7".into(), "file:///a/".into()] };
+        let wants = |uri| filter.wants("notifications/resources/updated", Some(uri));
+        assert!(
+            wants("game://seat/q7")
+                && wants("game://seat/q7/hand")
+                && wants("game://seat/q7?x")
+                && wants("file:///a/b")
+        );
+        assert!(!wants("game://seat/q70") && !wants("game://seat") && !wants("file:///b"));
+        assert!(!filter.wants("notifications/resources/list_changed", None));
+    }
+
+    #[test]
+    fn a_filter_is_read_and_written() {
+        let text = r#"{"toolsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["a","\u0062"],"x":1}"#;
+        let filter = Filter::read(&Object::read(text).unwrap());
+        assert_eq!(filter.to_json(), r#"{"resourcesListChanged":true,"resourceSubscriptions":["a","b"]}"#);
+        assert!(Filter::read(&Object::read(r#"{"promptsListChanged":true}"#).unwrap()).is_empty());
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::{capabilities, server_info};
-use crate::config::Allow;
+use crate::limits::Allow;
 use crate::surface::Observed;
 use crate::wire::meta::{self, Edit};
 use crate::wire::{Client, Declared, Era, LEGACY_VERSIONS, Object, Payload};

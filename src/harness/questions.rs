@@ -49,6 +49,11 @@ impl Questions {
             let _ = waiting.send(message);
         }
     }
+
+    /// The answer came, and cannot be used. Says whether it was to a question.
+    pub fn unusable(&self, id: &str) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&Id::from_json(id)).is_some()
+    }
 }
 
 struct Withdrawal<'q> {

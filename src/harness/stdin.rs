@@ -3,13 +3,15 @@
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use crate::wire::skim::Skim;
+
 /// A line from the harness.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// Its bytes, without the line end.
     Text(Vec<u8>),
-    /// It was longer than the limit, and was skipped to its end.
-    TooLong,
+    /// It was longer than the limit, and was skipped to its end. With the id of the message, where it has one.
+    TooLong(Option<String>),
 }
 
 /// Reads lines.
@@ -19,7 +21,7 @@ pub struct Stdin<R> {
     buffer: BytesMut,
     searched: usize,
     limit: usize,
-    skipping: bool,
+    skipping: Option<Skim>,
     at_start: bool,
 }
 
@@ -29,7 +31,7 @@ const CHUNK: usize = 64 * 1024;
 impl<R: AsyncRead + Unpin> Stdin<R> {
     /// Lines of at most `limit` bytes.
     pub fn new(input: R, limit: usize) -> Self {
-        Stdin { input, buffer: BytesMut::new(), searched: 0, limit, skipping: false, at_start: true }
+        Stdin { input, buffer: BytesMut::new(), searched: 0, limit, skipping: None, at_start: true }
     }
 
     /// The next line that is not blank; `None` when the harness has closed its end. Safe to cancel.
@@ -54,8 +56,8 @@ impl<R: AsyncRead + Unpin> Stdin<R> {
             let fresh = self.buffer.get(self.searched..).unwrap_or_default();
             let Some(found) = memchr::memchr(b'\n', fresh) else {
                 self.searched = self.buffer.len();
-                if self.searched > self.limit {
-                    self.skipping = true;
+                if self.skipping.is_some() || self.searched > self.limit {
+                    self.skipping.get_or_insert_default().feed(&self.buffer);
                     self.buffer.clear();
                     self.searched = 0;
                 }
@@ -63,8 +65,10 @@ impl<R: AsyncRead + Unpin> Stdin<R> {
             };
             let line = self.buffer.split_to(self.searched + found + 1);
             self.searched = 0;
-            if std::mem::take(&mut self.skipping) || line.len() > self.limit.saturating_add(1) {
-                return Some(Line::TooLong);
+            if self.skipping.is_some() || line.len() > self.limit.saturating_add(1) {
+                let mut skim = self.skipping.take().unwrap_or_default();
+                skim.feed(&line);
+                return Some(Line::TooLong(skim.into_id()));
             }
             let mut text = line.as_ref().trim_ascii();
             if std::mem::take(&mut self.at_start) {
@@ -102,8 +106,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_beyond_the_limit_is_skipped_to_its_end() {
-        assert_eq!(lines(b"1234\n12345\n1\n", 4).await, [text(b"1234"), Line::TooLong, text(b"1")]);
-        let long = [vec![b'x'; 300_000], b"\nok\n".to_vec()].concat();
-        assert_eq!(lines(&long, 10).await, [Line::TooLong, text(b"ok")]);
+        assert_eq!(lines(b"1234\n12345\n1\n", 4).await, [text(b"1234"), Line::TooLong(None), text(b"1")]);
+        let long = [b"{\"x\":\"".to_vec(), vec![b'x'; 300_000], b"\",\"id\":7}\nok\n".to_vec()].concat();
+        assert_eq!(lines(&long, 10).await, [Line::TooLong(Some("7".into())), text(b"ok")]);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Relay;
 use super::calls::same_token;
 use super::refusal;
+use super::url_elicitation::as_question;
 use crate::endpoint::{Exchange, Reply, Step, Trouble};
 use crate::harness::notification_line;
 use crate::surface::{Admitted, Cleared};
@@ -97,7 +98,18 @@ impl Relay {
                     return Ok(open.gate.admit(cleared, message).map_err(|why| refusal::withheld(&why)));
                 }
                 Step::Done(Reply::Error(message, _)) => {
-                    return Ok(open.gate.admit_error(message).map_err(|why| refusal::withheld(&why)));
+                    let asked = match (caller, session.era()) {
+                        (Era::Modern, Era::Legacy) => {
+                            as_question(&message.payload(), request.client.client())
+                        }
+                        _ => None,
+                    };
+                    return Ok(match asked {
+                        Some(question) => question.and_then(|question| {
+                            open.gate.admit_question(cleared, question).map_err(|why| refusal::withheld(&why))
+                        }),
+                        None => open.gate.admit_error(message).map_err(|why| refusal::withheld(&why)),
+                    });
                 }
                 Step::Done(Reply::Trouble(trouble)) => return Err(trouble),
             }

@@ -9,6 +9,7 @@ mod rounds;
 pub mod route;
 pub mod subscriptions;
 pub mod unsolicited;
+mod url_elicitation;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,9 +20,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Allow, Limits};
 use crate::endpoint::{Http, Session, Trouble};
 use crate::harness::{LegacySession, Line, Questions, Stdin, Stdout, error_line, modern, stdout};
+use crate::limits::{Allow, Limits};
 use crate::report::Report;
 use crate::surface::{Gate, Observed};
 use crate::wire::request::progress_token;
@@ -222,18 +223,7 @@ impl Relay {
     async fn take_line(self: &Arc<Self>, line: Line) {
         let bytes = match line {
             Line::Text(bytes) => bytes,
-            Line::TooLong => {
-                let message = format!(
-                    "the message is larger than the limit of {} bytes (--max-message-bytes)",
-                    self.limits.message_bytes
-                );
-                return self
-                    .refuse(
-                        None,
-                        refusal::error(INVALID_REQUEST, &message, Some(r#"{"reason":"too_large"}"#)),
-                    )
-                    .await;
-            }
+            Line::TooLong(id) => return self.refuse_too_long(id.as_deref()).await,
         };
         let batch = self.legacy().is_some_and(|session| session.takes_batches()).then(|| bytes.clone());
         match (parse(bytes), batch) {
@@ -258,6 +248,15 @@ impl Relay {
                 Err(wrong) => self.refuse_malformed(wrong).await,
             }
         }
+    }
+
+    async fn refuse_too_long(&self, id: Option<&str>) {
+        if id.is_some_and(|id| self.questions.unusable(id)) {
+            return;
+        }
+        let limit = self.limits.message_bytes;
+        let message = format!("the message is larger than the limit of {limit} bytes (--max-message-bytes)");
+        self.refuse(id, refusal::error(INVALID_REQUEST, &message, Some(r#"{"reason":"too_large"}"#))).await;
     }
 
     async fn refuse_malformed(&self, wrong: Malformed) {
@@ -398,8 +397,12 @@ impl Relay {
         self.tasks.close();
         let _ = tokio::time::timeout(FLUSHING, self.tasks.wait()).await;
         let phase = self.phase.borrow().clone();
-        if let Phase::Ready(open) = phase {
-            open.session.close(CLOSING).await;
+        match phase {
+            Phase::Ready(open) => open.session.close(CLOSING).await,
+            // It may have given us a session before it was read whole.
+            Phase::Opening | Phase::Failed(_) => {
+                drop(tokio::time::timeout(CLOSING, self.http.give_up_session()).await)
+            }
         }
     }
 }

@@ -73,7 +73,7 @@ impl Relay {
         caller: &Caller,
     ) -> Result<Payload, String> {
         let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
-        if message.payload().get("cursor").is_some() {
+        if message.payload().get("cursor").is_some_and(|cursor| cursor != "null") {
             // The list is one page, so no cursor of ours exists.
             return Err(refusal::error(INVALID_PARAMS, "unknown cursor; the list has one page", None));
         }

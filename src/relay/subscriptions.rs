@@ -144,6 +144,8 @@ impl Relay {
     async fn watch_again(self: &Arc<Self>, kept: &mut Kept) {
         kept.backoff.attempt();
         match self.watch_all(&kept.wanted, kept.begun).await {
+            // Nothing honoured is nothing to wait for.
+            Ok(Some(watch)) if watch.honoured.is_empty() => kept.found(None),
             Ok(watch) => {
                 let honoured = watch.as_ref().map(|watch| watch.honoured.uris.clone()).unwrap_or_default();
                 kept.found(watch);

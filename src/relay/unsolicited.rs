@@ -5,30 +5,42 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::{Open, Relay};
+use crate::endpoint::Unsolicited;
 use crate::harness::notification_line;
 use crate::wire::{Message, Object, Question};
 
 impl Relay {
     /// Looks after it until the session ends.
-    pub(super) async fn hear(self: Arc<Self>, open: Arc<Open>, mut unsolicited: mpsc::Receiver<Message>) {
-        while let Some(message) = unsolicited.recv().await {
-            match message.method() {
-                _ if message.id().is_some() => self.hear_question(&open, message),
-                Some("notifications/message") if self.legacy().is_some() => self.pass_on(message).await,
-                Some("notifications/progress") => {
-                    let token = message.payload().get("progressToken").map(str::to_owned);
-                    if token.is_some_and(|token| self.calls.expects_progress(&token)) {
-                        self.pass_on(message).await;
-                    }
-                }
-                // Never passed on: the lists served are those read at start.
-                Some("notifications/tools/list_changed" | "notifications/prompts/list_changed") => {
-                    self.report.warning(
-                        "the endpoint says that its tools or prompts changed; start again to see them",
-                    );
-                }
-                _ => {}
+    pub(super) async fn hear(self: Arc<Self>, open: Arc<Open>, mut unsolicited: mpsc::Receiver<Unsolicited>) {
+        loop {
+            let heard = tokio::select! {
+                heard = unsolicited.recv() => heard,
+                () = open.session.ended() => None,
+            };
+            match heard {
+                Some(Unsolicited::Message(message)) => self.hear_message(&open, message).await,
+                Some(Unsolicited::SessionLost) => self.reopen(open.generation),
+                None => return,
             }
+        }
+    }
+
+    async fn hear_message(self: &Arc<Self>, open: &Arc<Open>, message: Message) {
+        match message.method() {
+            _ if message.id().is_some() => self.hear_question(open, message),
+            Some("notifications/message") if self.legacy().is_some() => self.pass_on(message).await,
+            Some("notifications/progress") => {
+                let token = message.payload().get("progressToken").map(str::to_owned);
+                if token.is_some_and(|token| self.calls.expects_progress(&token)) {
+                    self.pass_on(message).await;
+                }
+            }
+            // Never passed on: the lists served are those read at start.
+            Some("notifications/tools/list_changed" | "notifications/prompts/list_changed") => {
+                self.report
+                    .warning("the endpoint says that its tools or prompts changed; start again to see them");
+            }
+            _ => {}
         }
     }
 

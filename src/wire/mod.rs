@@ -7,6 +7,7 @@ pub mod method;
 pub mod parse;
 pub mod payload;
 pub mod request;
+pub mod skim;
 
 pub use json::Object;
 pub use message::{Id, Message};

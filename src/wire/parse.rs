@@ -127,7 +127,7 @@ fn part(text: &str, at: usize, what: &str) -> Result<Part, String> {
 }
 
 /// MCP allows strings and integers; an integer may have any number of digits.
-fn is_id(value: &str) -> bool {
+pub(super) fn is_id(value: &str) -> bool {
     if value.starts_with('"') {
         return json::decode_string(value).is_some();
     }

@@ -11,5 +11,23 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod asking;
+mod calls;
+mod denied;
+mod eras;
+mod forward;
+mod headers;
+mod layers;
+mod listen;
+mod logging;
+mod opened;
+mod openings;
+mod probe;
+mod questions;
+mod rounds;
 mod self_tests;
+mod sessions;
+mod streams;
+mod subscriptions;
 mod support;
+mod translation;

@@ -7,12 +7,13 @@ use std::{
     net::SocketAddr,
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 
 use super::{
-    Era,
+    Era, LIMIT,
     answers::Surface,
     record::{Fate, Recorded},
     reply::{Reply, event_text, notification_text},
@@ -322,7 +323,7 @@ impl Endpoint {
         assert!(self.accepting.is_none(), "stop comes first");
         self.forget_session();
         self.server.book.stopping(false);
-        let listener = TcpListener::bind(self.address).await.unwrap();
+        let listener = timeout(LIMIT, bind_again(self.address)).await.expect("the port is taken");
         self.accept(listener);
     }
 
@@ -355,6 +356,17 @@ impl Drop for Endpoint {
         }
         if !std::thread::panicking() {
             self.judge();
+        }
+    }
+}
+
+/// Binds the port as soon as no other test has borrowed it for a connection of its own.
+async fn bind_again(address: SocketAddr) -> TcpListener {
+    let mut clock = tokio::time::interval(Duration::from_millis(20));
+    loop {
+        clock.tick().await;
+        if let Ok(listener) = TcpListener::bind(address).await {
+            return listener;
         }
     }
 }
