@@ -89,6 +89,18 @@ pub struct Cli {
     #[arg(long, value_name = "HARNESS", hide = true)]
     pub print_config: Option<String>,
 
+    /// Refuse to start unless the surface matches (not yet)
+    #[arg(long, value_name = "HASH", hide = true)]
+    pub expect_hash: Vec<String>,
+
+    /// Refuse to start unless the surface equals the recorded one (not yet)
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub lock: Option<String>,
+
+    /// Claude channel notifications (not yet)
+    #[arg(long, hide = true)]
+    pub channel: bool,
+
     /// List stored sign-ins and exit (not yet)
     #[arg(long, hide = true)]
     pub status: bool,

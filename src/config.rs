@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use reqwest::Certificate;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::cli::Cli;
 use crate::failure::Failure;
@@ -22,7 +24,7 @@ pub struct Config {
     /// Extra request headers for the endpoint alone.
     pub headers: HeaderMap,
     /// Roots trusted beside the system's.
-    pub extra_roots: Vec<Certificate>,
+    pub extra_roots: Vec<CertificateDer<'static>>,
     /// Sizes and counts.
     pub limits: Limits,
     /// What the endpoint may ask of the harness beyond questions to the user.
@@ -31,6 +33,8 @@ pub struct Config {
 
 /// Names of environment variables that hold a token, first one wins.
 const TOKEN_VARIABLES: [&str; 2] = ["MCP_HASP_TOKEN", "PLAYERTHREE_TOKEN"];
+/// Holds pins, as `--expect-hash` does.
+const EXPECT_HASH_VARIABLE: &str = "MCP_HASP_EXPECT_HASH";
 /// No file named on the command line is larger than this.
 const MAX_FILE: u64 = 1024 * 1024;
 
@@ -51,7 +55,7 @@ impl Config {
     /// # Errors
     /// [`Failure::Usage`] (64) for a bad value, [`Failure::File`] (66) for a file that cannot be read.
     pub fn new(cli: Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, Failure> {
-        refuse_unbuilt_modes(&cli)?;
+        refuse_unbuilt_modes(&cli, environment)?;
         let url = cli
             .url
             .as_deref()
@@ -72,8 +76,26 @@ impl Config {
     }
 }
 
-fn refuse_unbuilt_modes(cli: &Cli) -> Result<(), Failure> {
+impl Config {
+    /// What must not be said, whoever says it.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let token = self.token.iter().map(|AccessToken(token)| token.expose_secret());
+        let headers = self.headers.values().filter_map(|value| value.to_str().ok());
+        let query = self.url.as_url().query().into_iter();
+        let values =
+            query.clone().flat_map(|query| query.split('&').filter_map(|pair| Some(pair.split_once('=')?.1)));
+        token.chain(headers).chain(query).chain(values)
+    }
+}
+
+fn refuse_unbuilt_modes(cli: &Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<(), Failure> {
+    let pinned_by_environment = environment(EXPECT_HASH_VARIABLE).is_some_and(|hashes| !hashes.is_empty());
     for (given, mode) in [
+        // A pin that is asked for and not kept would be worse than none.
+        (pinned_by_environment, EXPECT_HASH_VARIABLE),
+        (!cli.expect_hash.is_empty(), "--expect-hash"),
+        (cli.lock.is_some(), "--lock"),
+        (cli.channel, "--channel"),
         (cli.login, "--login"),
         (cli.logout, "--logout"),
         (cli.inspect, "--inspect"),
@@ -199,14 +221,19 @@ fn expand(value: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<S
     Ok(out)
 }
 
-fn extra_roots(path: Option<&Path>) -> Result<Vec<Certificate>, Failure> {
+fn extra_roots(path: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let wrong = |why: &str| Failure::File { option: "--ca-file", path: path.into(), why: why.into() };
     let text = read_text("--ca-file", path)?;
-    let roots =
-        Certificate::from_pem_bundle(text.as_bytes()).map_err(|_| wrong("holds a damaged certificate"))?;
+    let roots: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|_| wrong("holds a damaged certificate"))?;
     if roots.is_empty() {
         return Err(wrong("holds no PEM certificate"));
+    }
+    let (_, unusable) = RootCertStore::empty().add_parsable_certificates(roots.iter().cloned());
+    if unusable > 0 {
+        return Err(wrong("holds a damaged certificate"));
     }
     Ok(roots)
 }

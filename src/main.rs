@@ -28,13 +28,15 @@ fn explain(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
     let what = first.strip_prefix("error: ").unwrap_or(first).trim_end_matches('.');
-    let hint = match error.kind() {
-        ErrorKind::UnknownArgument if !what.contains("'-") => {
-            "was a value with blanks split? quote it, as in --header 'Name: value'"
-        }
-        _ => "see mcp-hasp --help",
-    };
-    say(&format!("error: {what}; {hint}"));
+    let stray = error.kind() == ErrorKind::UnknownArgument && !what.contains("'-");
+    if stray {
+        // The word is not repeated: it may be the end of a header's secret value.
+        say(
+            "error: a word that belongs to no option; was a value with blanks split? quote it, as in --header 'Name: value'",
+        );
+    } else {
+        say(&format!("error: {what}; see mcp-hasp --help"));
+    }
     Exit::Usage.into()
 }
 

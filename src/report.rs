@@ -5,10 +5,12 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use crate::secret::Secret;
 
 /// How loud a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +56,13 @@ pub struct Report {
     format: Format,
     queue: SyncSender<Entry>,
     dropped: Arc<AtomicU64>,
+    secrets: Arc<Mutex<Vec<Secret>>>,
 }
+
+/// Below this a secret cannot be told from an ordinary word.
+const SHORTEST_SECRET: usize = 4;
+/// Secrets that are looked out for. Only session ids become more with time; the newest matter.
+const MOST_SECRETS: usize = 64;
 
 #[derive(Debug)]
 enum Entry {
@@ -76,7 +84,33 @@ impl Report {
             .name("stderr".into())
             .stack_size(64 * 1024)
             .spawn(move || write_lines(&lines));
-        Report { loudest, format, queue, dropped: Arc::default() }
+        Report { loudest, format, queue, dropped: Arc::default(), secrets: Arc::default() }
+    }
+
+    /// Looks out for a secret from now on: an endpoint may put into its own words what it was sent.
+    pub fn conceal(&self, secret: &str) {
+        if secret.len() < SHORTEST_SECRET {
+            return;
+        }
+        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if secrets.iter().any(|known| known.expose_secret() == secret) {
+            return;
+        }
+        if secrets.len() == MOST_SECRETS {
+            secrets.pop();
+        }
+        secrets.push(Secret::new(secret.to_owned()));
+    }
+
+    fn without_secrets(&self, message: &str) -> String {
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        secrets.iter().fold(message.to_owned(), |text, secret| {
+            if text.contains(secret.expose_secret()) {
+                text.replace(secret.expose_secret(), "[redacted]")
+            } else {
+                text
+            }
+        })
     }
 
     /// Says why the program ends or what is at stake.
@@ -120,7 +154,7 @@ impl Report {
         if level > self.loudest {
             return;
         }
-        let message = visible(message, usize::MAX);
+        let message = visible(&self.without_secrets(message), usize::MAX);
         let line = match self.format {
             Format::Text => match level {
                 Level::Error | Level::Warning => format!("mcp-hasp: {}: {message}\n", level.name()),
@@ -191,6 +225,14 @@ fn is_deceptive(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_in_somebody_elses_words_is_not_said() {
+        let report = Report::start(Level::Error, Format::Text);
+        report.conceal("tok-1234");
+        report.conceal("abc");
+        assert_eq!(report.without_secrets("bad tok-1234, abc"), "bad [redacted], abc");
+    }
 
     #[test]
     fn what_could_fool_a_reader_is_spelled_out() {

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::endpoint::Http;
 use crate::failure::{Exit, Failure};
-use crate::net;
+use crate::net::Client;
 use crate::relay::{self, Ending};
-use crate::report::Report;
+use crate::report::{Report, visible};
 
 /// Runs the proxy until the harness leaves.
 ///
 /// # Errors
 /// The endpoint could not be opened at start, or the trust roots are unusable.
 pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
-    let client = net::client(&config.url, config.extra_roots)
-        .map_err(|error| Failure::TrustRoots(innermost(&error)))?;
+    config.secrets().for_each(|secret| report.conceal(secret));
+    let client = Client::new(&config.url, config.extra_roots)
+        .map_err(|error| Failure::TrustRoots(visible(&error.to_string(), 200)))?;
     report.info(format!("forwarding to {}", config.url));
     let http = Http::new(
         client,
@@ -23,6 +24,7 @@ pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
         &config.headers,
         config.token.as_ref(),
         config.limits.message_bytes,
+        report.clone(),
     );
     let (input, output) = rmcp::transport::stdio_pipes();
     let ending =
@@ -32,14 +34,6 @@ pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
         Ok(Ending::Stopped) => Ok(Exit::Interrupted),
         Err(trouble) => Err(Failure::Opening(Box::new((config.url, trouble)))),
     }
-}
-
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    crate::report::visible(&cause.to_string(), 200)
 }
 
 /// Resolves when a signal asks us to stop.

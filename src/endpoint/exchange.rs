@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::http::{self, Answer, EventStream, Media};
+use ::http::HeaderValue;
+
+use super::http::{self, Answer, EventStream, Fields, Media};
 use super::session::Session;
 use super::trouble::Trouble;
 use crate::wire::{Era, Message, parse};
@@ -63,7 +65,7 @@ impl Exchange {
         session: &Arc<Session>,
         method: &str,
         params: &str,
-        headers: reqwest::header::HeaderMap,
+        fields: Fields,
     ) -> Result<Self, Trouble> {
         let id = session.next_id();
         let mut body = String::with_capacity(params.len() + method.len() + 80);
@@ -83,7 +85,7 @@ impl Exchange {
             had_session: session.http().has_session(),
             resumes: 0,
         };
-        match session.http().post(headers, body).await {
+        match session.http().post(fields, body).await {
             Ok(answer) => {
                 exchange.source = match answer.media {
                     Media::EventStream if (200..300).contains(&answer.status) => {
@@ -194,7 +196,8 @@ impl Exchange {
         if !(200..300).contains(&status) {
             return self.not_a_success(answer).await;
         }
-        let (media, content_type) = (answer.media, answer.content_type());
+        let wrong_type = (answer.media != Media::Json)
+            .then(|| Trouble::ContentType { found: answer.content_type(), status });
         let body = match answer.into_body().read().await {
             Ok(body) => body,
             Err(trouble) => return Reply::Trouble(trouble),
@@ -202,8 +205,8 @@ impl Exchange {
         if body.trim_ascii().is_empty() {
             return Reply::Trouble(Trouble::NoAnswer { status });
         }
-        if media != Media::Json {
-            return Reply::Trouble(Trouble::ContentType { found: content_type, status });
+        if let Some(trouble) = wrong_type {
+            return Reply::Trouble(trouble);
         }
         match parse(body) {
             Ok(message) if message.is_answer() => self.answer(message, status),
@@ -219,10 +222,12 @@ impl Exchange {
             Some(Ok(message)) if message.error().is_some() => Some(message),
             _ => None,
         };
-        let ours = message.as_ref().is_some_and(|message| matches!(self.answer_id(message), Some(true)));
+        let unknown_method = message.as_ref().is_some_and(|message| {
+            self.answer_id(message) == Some(true) && message.payload().get("code") == Some("-32601")
+        });
         let session_gone = match status {
-            // A modern 404 with our id is "method not found"; a legacy one says the session is gone (MCP 2025-11-25).
-            404 => self.session.era() == Era::Legacy || !ours,
+            // A modern 404 may say "method not found"; any other one says that the session is gone (MCP 2025-11-25).
+            404 => self.session.era() == Era::Legacy || !unknown_method,
             400 => message
                 .as_ref()
                 .and_then(Message::error)
@@ -286,15 +291,12 @@ fn malformed(wrong: &crate::wire::Malformed) -> String {
 }
 
 /// The headers of a request to a modern endpoint.
-pub(super) fn modern_headers(method: &str, name: Option<&str>) -> reqwest::header::HeaderMap {
-    let mut headers = reqwest::header::HeaderMap::with_capacity(12);
-    headers.insert(
-        http::PROTOCOL_VERSION,
-        reqwest::header::HeaderValue::from_static(crate::wire::MODERN_VERSION),
-    );
-    headers.insert(http::METHOD, super::header::mirrored(method));
+pub(super) fn modern_headers(method: &str, name: Option<&str>) -> Fields {
+    let mut fields = Vec::with_capacity(4);
+    fields.push((http::PROTOCOL_VERSION, HeaderValue::from_static(crate::wire::MODERN_VERSION)));
+    fields.push((http::METHOD, super::header::mirrored(method)));
     if let Some(name) = name {
-        headers.insert(http::NAME, super::header::mirrored(name));
+        fields.push((http::NAME, super::header::mirrored(name)));
     }
-    headers
+    fields
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::header::HeaderValue;
+use http::header::HeaderValue;
 
 /// The value as it is where that is safe, else `=?base64?…?=`.
 pub(super) fn mirrored(text: &str) -> HeaderValue {

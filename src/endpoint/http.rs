@@ -1,19 +1,21 @@
 //! Requests to the one URL, with the token. Nothing else in the program holds the token or sends to the endpoint.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName,
-    HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+    LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE,
 };
-use reqwest::{Client, Method, Request, Response};
+use http::{Method, Request, Uri};
+use http_body_util::Full;
 
 use super::sse;
 use super::trouble::Trouble;
-use crate::net::EndpointUrl;
 use crate::net::url::without_query;
-use crate::report::visible;
+use crate::net::{self, Client, EndpointUrl, Lost};
+use crate::report::{Report, visible};
 use crate::secret::AccessToken;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -25,18 +27,27 @@ pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// The name or URI the request is about.
 pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
+const OUR_NAME: HeaderValue = HeaderValue::from_static(concat!("mcp-hasp/", env!("CARGO_PKG_VERSION")));
+
 /// The body of an answer that is not a success is read up to this many bytes.
 const MAX_ERROR_BODY: usize = 1024 * 1024;
+
+/// Header fields of a single request.
+pub(super) type Fields = Vec<(HeaderName, HeaderValue)>;
 
 /// The way to the endpoint.
 #[derive(Debug)]
 pub struct Http {
     client: Client,
     url: EndpointUrl,
+    target: Uri,
     fixed: HeaderMap,
+    fixed_for_post: HeaderMap,
     has_token: bool,
     limit: usize,
     session: Mutex<Option<HeaderValue>>,
+    next_id: AtomicU64,
+    report: Report,
 }
 
 /// The kinds of body that MCP knows.
@@ -52,13 +63,14 @@ pub(super) enum Media {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) media: Media,
+    headers: HeaderMap,
     body: Body,
 }
 
 /// A body that is read piece by piece.
 #[derive(Debug)]
 pub(super) struct Body {
-    response: Response,
+    inner: net::Body,
     limit: usize,
 }
 
@@ -70,16 +82,35 @@ impl Http {
         headers: &HeaderMap,
         token: Option<&AccessToken>,
         limit: usize,
+        report: Report,
     ) -> Self {
-        let mut fixed = headers.clone();
-        if let Some(AccessToken(token)) = token {
-            // config.rs has checked that it is visible ASCII.
-            if let Ok(mut value) = HeaderValue::try_from(format!("Bearer {}", token.expose_secret())) {
-                value.set_sensitive(true);
-                fixed.insert(AUTHORIZATION, value);
-            }
+        let mut fixed = HeaderMap::with_capacity(16);
+        // First, as RFC 9110 §7.2 asks.
+        fixed.insert(HOST, checked_value(url.authority()));
+        for (name, value) in headers {
+            fixed.append(name, value.clone());
         }
-        Http { client, url, fixed, has_token: token.is_some(), limit, session: Mutex::default() }
+        fixed.entry(USER_AGENT).or_insert(OUR_NAME);
+        if let Some(AccessToken(token)) = token {
+            let mut value = checked_value(&format!("Bearer {}", token.expose_secret()));
+            value.set_sensitive(true);
+            fixed.insert(AUTHORIZATION, value);
+        }
+        let mut fixed_for_post = fixed.clone();
+        fixed_for_post.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        fixed_for_post.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        Http {
+            client,
+            target: url.target(),
+            url,
+            fixed,
+            fixed_for_post,
+            has_token: token.is_some(),
+            limit,
+            session: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            report,
+        }
     }
 
     /// The endpoint's address.
@@ -90,6 +121,11 @@ impl Http {
     /// The largest message taken, in bytes.
     pub fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// A request id. None is used twice, whatever session it is used in.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether the endpoint gave us a session id.
@@ -103,67 +139,67 @@ impl Http {
     }
 
     /// Sends one JSON-RPC message.
-    pub(super) async fn post(&self, headers: HeaderMap, body: String) -> Result<Answer, Trouble> {
-        let mut request = self.request(Method::POST, headers);
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        *request.body_mut() = Some(body.into());
-        self.send(request).await
+    pub(super) async fn post(&self, fields: Fields, body: String) -> Result<Answer, Trouble> {
+        let headers = self.headers(&self.fixed_for_post, fields);
+        self.send(Method::POST, headers, body.into()).await
     }
 
     /// Opens an event stream (legacy), from after `last_id` where there is one.
-    pub(super) async fn get(&self, headers: HeaderMap, last_id: Option<&str>) -> Result<Answer, Trouble> {
-        let mut request = self.request(Method::GET, headers);
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    pub(super) async fn get(&self, mut fields: Fields, last_id: Option<&str>) -> Result<Answer, Trouble> {
+        fields.push((ACCEPT, HeaderValue::from_static("text/event-stream")));
         if let Some(value) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
-            request.headers_mut().insert(LAST_EVENT_ID, value);
+            fields.push((LAST_EVENT_ID, value));
         }
-        self.send(request).await
+        self.send(Method::GET, self.headers(&self.fixed, fields), Bytes::new()).await
     }
 
     /// Gives the session up.
-    pub(super) async fn delete(&self, headers: HeaderMap) -> Result<(), Trouble> {
-        self.send(self.request(Method::DELETE, headers)).await.map(drop)
+    pub(super) async fn delete(&self, fields: Fields) -> Result<(), Trouble> {
+        self.send(Method::DELETE, self.headers(&self.fixed, fields), Bytes::new()).await.map(drop)
     }
 
     /// Gives up a session that was never put to use, if there is one.
     pub async fn give_up_session(&self) {
         if self.has_session() {
             // Whether it hears us or not, we are done with it.
-            let _ = self.delete(HeaderMap::new()).await;
+            let _ = self.delete(Fields::new()).await;
         }
     }
 
-    fn request(&self, method: Method, mut headers: HeaderMap) -> Request {
-        let mut request = Request::new(method, self.url.as_url().clone());
+    fn headers(&self, fixed: &HeaderMap, fields: Fields) -> HeaderMap {
+        let mut headers = fixed.clone();
+        headers.reserve(fields.len() + 1);
         if let Some(id) = &*self.session.lock().unwrap_or_else(PoisonError::into_inner) {
             headers.insert(SESSION_ID, id.clone());
         }
-        for (name, value) in &self.fixed {
-            headers.append(name, value.clone());
+        for (name, value) in fields {
+            headers.append(name, value);
         }
-        *request.headers_mut() = headers;
-        request
+        headers
     }
 
-    async fn send(&self, request: Request) -> Result<Answer, Trouble> {
-        let response = self.client.execute(request).await.map_err(|error| connect_trouble(&error))?;
-        let status = response.status().as_u16();
-        self.adopt_session(response.headers());
+    async fn send(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Answer, Trouble> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.target.clone();
+        *request.headers_mut() = headers;
+        let (response, body) = self.client.send(request).await.map_err(trouble)?.into_parts();
+        let (status, headers) = (response.status.as_u16(), response.headers);
+        self.adopt_session(&headers);
         match status {
-            300..=399 => return Err(self.redirect(status, response.headers())),
+            300..=399 => return Err(self.redirect(status, &headers)),
             401 => return Err(Trouble::SignInRequired { had_token: self.has_token }),
-            403 => return Err(Trouble::Forbidden { scope: insufficient_scope(response.headers()) }),
+            403 => return Err(Trouble::Forbidden { scope: insufficient_scope(&headers) }),
             _ => {}
         }
-        if let Some(encoding) = response.headers().get(CONTENT_ENCODING)
+        if let Some(encoding) = headers.get(CONTENT_ENCODING)
             && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
         {
             return Err(Trouble::ContentEncoding(printable(encoding)));
         }
         let success = (200..300).contains(&status);
         let limit = if success { self.limit } else { self.limit.min(MAX_ERROR_BODY) };
-        Ok(Answer { status, media: media(response.headers()), body: Body { response, limit } })
+        Ok(Answer { status, media: media(&headers), headers, body: Body { inner: body, limit } })
     }
 
     /// Sent back on every later request, in either era (some endpoints bind seats to it).
@@ -174,6 +210,7 @@ impl Http {
             if held.as_ref() != Some(id) {
                 let mut id = id.clone();
                 id.set_sensitive(true);
+                self.report.conceal(id.to_str().unwrap_or_default());
                 *held = Some(id);
             }
         }
@@ -195,7 +232,7 @@ impl Http {
 impl Answer {
     /// Seconds to wait, as `Retry-After` has them: a number or a date (RFC 9110 §10.2.3).
     pub(super) fn retry_after(&self) -> Option<u64> {
-        let text = self.body.response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
+        let text = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
         if let Ok(seconds) = text.parse() {
             return Some(seconds);
         }
@@ -205,11 +242,7 @@ impl Answer {
 
     /// What `Content-Type` said, for people.
     pub(super) fn content_type(&self) -> String {
-        self.body
-            .response
-            .headers()
-            .get(CONTENT_TYPE)
-            .map_or_else(|| "a body without a type".into(), printable)
+        self.headers.get(CONTENT_TYPE).map_or_else(|| "a body without a type".into(), printable)
     }
 
     pub(super) fn into_body(self) -> Body {
@@ -220,14 +253,13 @@ impl Answer {
 impl Body {
     /// The next piece, `None` at the end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Trouble> {
-        self.response.chunk().await.map_err(|_| Trouble::ConnectionLost)
+        self.inner.chunk().await.map_err(|_| Trouble::ConnectionLost)
     }
 
     /// The whole body, counted while it arrives.
     pub(super) async fn read(mut self) -> Result<Vec<u8>, Trouble> {
-        let announced =
-            self.response.headers().get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-        if announced.is_some_and(|length| length > self.limit) {
+        let announced = usize::try_from(self.inner.announced().unwrap_or(0)).unwrap_or(usize::MAX);
+        if announced > self.limit {
             return Err(Trouble::TooLarge { limit: self.limit });
         }
         let mut all = Vec::new();
@@ -236,7 +268,7 @@ impl Body {
                 return Err(Trouble::TooLarge { limit: self.limit });
             }
             if all.is_empty() {
-                all.reserve_exact(announced.unwrap_or(0).max(chunk.len()));
+                all.reserve_exact(announced.max(chunk.len()));
             }
             all.extend_from_slice(&chunk);
         }
@@ -321,12 +353,15 @@ fn insufficient_scope(headers: &HeaderMap) -> Option<String> {
     })
 }
 
-fn connect_trouble(error: &reqwest::Error) -> Trouble {
-    if !error.is_connect() {
-        return Trouble::ConnectionLost;
-    }
+/// config.rs and url.rs have checked that it is visible ASCII, which a header value always takes.
+fn checked_value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+fn trouble(lost: Lost) -> Trouble {
+    let Lost::Unreachable(why) = lost else { return Trouble::ConnectionLost };
     // The innermost cause is the one a person can act on: refused, unknown host, unknown issuer.
-    let mut cause: &dyn std::error::Error = error;
+    let mut cause: &dyn std::error::Error = &*why;
     while let Some(inner) = cause.source() {
         cause = inner;
     }

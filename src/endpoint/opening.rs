@@ -67,45 +67,53 @@ pub async fn open(
     Ok(Opened { session, unsolicited, observed })
 }
 
-/// Asks in modern form. `None` means: legacy (MCP 2026-07-28 "Versioning", the table of the reference).
+/// Asks in modern form. `None` means: legacy (MCP 2026-07-28 "Versioning").
 async fn discover(session: &Arc<Session>, patience: Patience) -> Result<Option<Message>, Trouble> {
-    let reply = patiently(patience, || async {
+    let ask = || async {
         match session.ask_raw("server/discover", "{}").await? {
             Reply::Trouble(trouble) if trouble.is_passing() => Err(trouble),
+            // A server that is down says nothing about its era, in whatever words.
+            Reply::Error(_, status @ 500..) => Err(Trouble::HttpStatus { status, retry_after: None }),
             reply => Ok(reply),
         }
-    })
-    .await?;
-    match reply {
-        Reply::Result(message) => match message.payload().get("supportedVersions") {
-            Some(versions) => choose(versions).map(|modern| modern.then_some(message)),
-            None => Ok(None),
-        },
-        Reply::Error(message, status) => {
-            let error = message.payload();
-            match error.get("code") {
-                // A modern endpoint that does not like our request: falling back would hide the fault.
-                Some("-32020" | "-32021") => Err(refused("server/discover", &message)),
-                Some("-32022") => {
-                    let data = error.object("data").ok().flatten().unwrap_or_default();
-                    match choose(data.get("supported").unwrap_or("[]"))? {
-                        true => Err(refused("server/discover", &message)),
-                        false => Ok(None),
-                    }
-                }
-                _ if status >= 500 => Err(Trouble::HttpStatus { status, retry_after: None }),
-                _ => Ok(None),
+    };
+    let mut versions_refused = false;
+    loop {
+        match patiently(patience, ask).await? {
+            Reply::Result(message) => {
+                return match message.payload().get("supportedVersions") {
+                    Some(versions) => choose(versions).map(|modern| modern.then_some(message)),
+                    None => Ok(None),
+                };
             }
+            Reply::Error(message, _) => {
+                let error = message.payload();
+                match error.get("code") {
+                    // A modern endpoint that does not like our request: falling back would hide the fault.
+                    Some("-32020" | "-32021") => return Err(refused("server/discover", &message)),
+                    Some("-32022") => {
+                        let data = error.object("data").ok().flatten().unwrap_or_default();
+                        if !choose(data.get("supported").unwrap_or("[]"))? {
+                            return Ok(None);
+                        }
+                        // It refuses the revision that it says it supports: once more, then it is its own fault.
+                        if std::mem::replace(&mut versions_refused, true) {
+                            return Err(refused("server/discover", &message));
+                        }
+                    }
+                    _ => return Ok(None),
+                }
+            }
+            Reply::Trouble(
+                Trouble::HttpStatus { status: 400..=499, .. }
+                | Trouble::ContentType { .. }
+                | Trouble::MalformedAnswer(_)
+                | Trouble::NoAnswer { .. }
+                | Trouble::WrongId
+                | Trouble::SessionLost,
+            ) => return Ok(None),
+            Reply::Trouble(trouble) => return Err(trouble),
         }
-        Reply::Trouble(Trouble::HttpStatus { status: 400..=499, .. }) => Ok(None),
-        Reply::Trouble(
-            Trouble::ContentType { .. }
-            | Trouble::MalformedAnswer(_)
-            | Trouble::NoAnswer { .. }
-            | Trouble::WrongId
-            | Trouble::SessionLost,
-        ) => Ok(None),
-        Reply::Trouble(trouble) => Err(trouble),
     }
 }
 

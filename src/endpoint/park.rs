@@ -8,9 +8,11 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::exchange::Exchange;
+use crate::wire::meta::Edit;
 use crate::wire::{Message, Request, parse};
 
 /// How long a person may take to answer.
@@ -49,13 +51,12 @@ impl Parking {
         let asked = handle().and_then(|handle| Some((input_required(&question, &handle)?, handle)));
         let Some((result, handle)) = asked else { return Err(Box::new((exchange, question))) };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        waiting.retain(|_, parked| parked.until > now);
         if waiting.len() >= MOST {
             drop(waiting);
             return Err(Box::new((exchange, question)));
         }
-        let parked = Parked { exchange, question, request: fingerprint(request), until: now + PATIENCE };
+        let parked =
+            Parked { exchange, question, request: fingerprint(request), until: Instant::now() + PATIENCE };
         waiting.insert(handle, parked);
         Ok(result)
     }
@@ -73,19 +74,13 @@ impl Parking {
         waiting.remove(handle).map(|parked| (parked.exchange, parked.question))
     }
 
-    /// Gives a call up: the endpoint is told that it is cancelled.
-    pub fn abandon(&self, handle: &str) {
-        let parked = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(handle);
-        drop(parked);
-    }
-
-    /// Gives up all that wait.
+    /// Gives up all that wait: the endpoint is told that the user answers nothing and the call is cancelled.
     pub fn clear(&self) {
         let all = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(all);
+        all.into_values().for_each(Parked::give_up);
     }
 
-    /// Gives up those that have waited too long: the endpoint is told that they are cancelled.
+    /// Gives up those that have waited too long.
     pub fn expire(&self) {
         let now = Instant::now();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,15 +88,27 @@ impl Parking {
             waiting.iter().filter(|(_, parked)| parked.until <= now).map(|(key, _)| key.clone()).collect();
         let gone: Vec<_> = late.iter().filter_map(|key| waiting.remove(key)).collect();
         drop(waiting);
-        drop(gone);
+        gone.into_iter().for_each(Parked::give_up);
+    }
+}
+
+impl Parked {
+    fn give_up(self) {
+        self.exchange.session().decline_later(&self.question);
+        // Dropping the exchange cancels the call.
     }
 }
 
 /// The question in the form of a result.
 fn input_required(question: &Message, handle: &str) -> Option<Message> {
     let method = crate::wire::json::quote(question.method().unwrap_or_default());
+    // The modern form has no id for sending the user to a URL (MCP 2026-07-28 "Elicitation").
     let payload = question.payload();
-    let asked = format!(r#"{{"{QUESTION_KEY}":{{"method":{method},"params":{}}}}}"#, payload.text());
+    let mut edit = Edit::new(&payload);
+    edit.remove("elicitationId");
+    let params = edit.apply(&Bytes::copy_from_slice(payload.text().as_bytes())).into_vec();
+    let params = String::from_utf8(params).ok()?;
+    let asked = format!(r#"{{"{QUESTION_KEY}":{{"method":{method},"params":{params}}}}}"#);
     let result =
         format!(r#"{{"resultType":"input_required","inputRequests":{asked},"requestState":"{handle}"}}"#);
     parse(format!(r#"{{"jsonrpc":"2.0","id":0,"result":{result}}}"#).into_bytes()).ok()

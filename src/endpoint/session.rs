@@ -1,17 +1,16 @@
 //! What was agreed with the endpoint: its era and revision, and for a legacy one the session's own tasks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, HeaderValue};
+use ::http::HeaderValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::backoff::{Backoff, LONGEST_PAUSE};
 use super::exchange::{Exchange, Reply, Step, modern_headers};
-use super::http::{self, EventStream, Http, Media};
+use super::http::{self, EventStream, Fields, Http, Media};
 use super::park::Parking;
 use super::trouble::Trouble;
 use super::watch::Watches;
@@ -43,9 +42,8 @@ pub enum Unsolicited {
 pub struct Session {
     http: Arc<Http>,
     era: Era,
-    version: OnceLock<String>,
+    version: OnceLock<HeaderValue>,
     declared: Client,
-    next_id: AtomicU64,
     notices: mpsc::Sender<String>,
     unsolicited: mpsc::Sender<Unsolicited>,
     pub(super) watches: Watches,
@@ -72,7 +70,6 @@ impl Session {
             era,
             version: OnceLock::new(),
             declared,
-            next_id: AtomicU64::new(1),
             notices,
             unsolicited,
             watches: Watches::default(),
@@ -107,7 +104,7 @@ impl Session {
     }
 
     pub(super) fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+        self.http.next_id()
     }
 
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -125,22 +122,20 @@ impl Session {
         let _ = self.parameter_headers.set(headers);
     }
 
-    pub(super) fn version_header(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new();
+    pub(super) fn version_header(&self) -> Fields {
         let version = match self.era {
-            Era::Modern => Some(crate::wire::MODERN_VERSION),
+            Era::Modern => Some(HeaderValue::from_static(crate::wire::MODERN_VERSION)),
             // Not agreed before the answer to initialize.
-            Era::Legacy => self.version.get().map(String::as_str),
+            Era::Legacy => self.version.get().cloned(),
         };
-        if let Some(value) = version.and_then(|version| HeaderValue::from_str(version).ok()) {
-            headers.insert(http::PROTOCOL_VERSION, value);
-        }
-        headers
+        version.map(|version| (http::PROTOCOL_VERSION, version)).into_iter().collect()
     }
 
     /// Remembers the revision that a legacy endpoint chose.
     pub(super) fn agree(&self, version: &str) {
-        let _ = self.version.set(version.to_owned());
+        if let Ok(version) = HeaderValue::from_str(version) {
+            let _ = self.version.set(version);
+        }
     }
 
     /// Sends a request of the harness that was cleared to leave.
@@ -179,14 +174,14 @@ impl Session {
         Exchange::open(self, request.method(), &stamped, headers).await
     }
 
-    fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> HeaderMap {
+    fn mirrored_headers(&self, method: &str, params: &Object<'_>) -> Fields {
         let name = method::name_header_source(method).and_then(|key| params.string(key));
         let mut headers = modern_headers(method, name.as_deref());
         if method == "tools/call"
             && let (Some(all), Some(name)) = (self.parameter_headers.get(), name)
         {
             all.mirror(&name, params.get("arguments"), |header, value| {
-                headers.append(header.clone(), super::header::mirrored(value));
+                headers.push((header.clone(), super::header::mirrored(value)));
             });
         }
         headers
@@ -248,19 +243,19 @@ impl Session {
 
     /// Answers a request of a legacy endpoint. `outcome` is the member `"result":…` or `"error":…`.
     pub async fn answer(&self, question: &Message, outcome: &str) {
-        if let Some(id) = question.id() {
-            self.notice(format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, id.as_str())).await;
+        if let Some(body) = answer_body(question, outcome) {
+            self.notice(body).await;
         }
     }
 
     /// Answers a request of a legacy endpoint that cannot be put to anybody.
     pub async fn decline(&self, question: &Message) {
-        let outcome = match question.method() {
-            Some("ping") => r#""result":{}"#,
-            Some("elicitation/create") => r#""result":{"action":"cancel"}"#,
-            _ => r#""error":{"code":-32601,"message":"not offered by this client"}"#,
-        };
-        self.answer(question, outcome).await;
+        self.answer(question, refusing_outcome(question)).await;
+    }
+
+    /// The same in the background.
+    pub(super) fn decline_later(&self, question: &Message) {
+        answer_body(question, refusing_outcome(question)).into_iter().for_each(|body| self.send_later(body));
     }
 
     async fn notice(&self, body: String) {
@@ -388,8 +383,9 @@ impl Session {
 
     /// Ends everything that runs in the session and gives it up at the endpoint. Takes at most `limit`.
     pub async fn close(&self, limit: Duration) {
-        let _ = tokio::time::timeout(limit, async {
-            self.end(limit).await;
+        // What still waits to be told must not cost the endpoint its session.
+        self.end(limit / 3).await;
+        let _ = tokio::time::timeout(limit - limit / 3, async {
             if self.http.has_session() {
                 let _ = self.http.delete(self.version_header()).await;
                 self.http.forget_session();
@@ -402,6 +398,19 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.stop.cancel();
+    }
+}
+
+fn answer_body(question: &Message, outcome: &str) -> Option<String> {
+    Some(format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, question.id()?.as_str()))
+}
+
+/// What a request gets that nobody here can answer. A ping needs nobody.
+fn refusing_outcome(question: &Message) -> &'static str {
+    match question.method() {
+        Some("ping") => r#""result":{}"#,
+        Some("elicitation/create") => r#""result":{"action":"cancel"}"#,
+        _ => r#""error":{"code":-32601,"message":"not offered by this client"}"#,
     }
 }
 

@@ -91,6 +91,8 @@ pub enum WatchEvent {
 pub struct Watch {
     /// What the endpoint promised to tell.
     pub honoured: Filter,
+    /// The errors with which a legacy endpoint refused single resources, as they came.
+    pub refusals: HashMap<String, Bytes>,
     /// What it tells.
     pub events: mpsc::Receiver<WatchEvent>,
     _open: Open,
@@ -144,20 +146,26 @@ impl Session {
                 () = follow(exchange, wanted, sender) => {}
             }
         });
-        Ok(Watch { honoured, events, _open: Open::Stream(closed.drop_guard()) })
+        Ok(Watch { honoured, refusals: HashMap::new(), events, _open: Open::Stream(closed.drop_guard()) })
     }
 
     async fn subscribe(self: &Arc<Self>, filter: &Filter) -> Watch {
         let (sender, events) = mpsc::channel(QUEUE);
+        let mut refusals = HashMap::new();
         let mut entry = self.watches.enter(Arc::downgrade(self), sender);
         for uri in &filter.uris {
             if !self.watches.count_up(uri) {
                 entry.uris.push(uri.clone());
                 continue;
             }
-            match self.ask("resources/subscribe", &format!(r#"{{"uri":{}}}"#, json::quote(uri))).await {
-                Ok(_) => entry.uris.push(uri.clone()),
-                Err(trouble) => {
+            let params = format!(r#"{{"uri":{}}}"#, json::quote(uri));
+            match self.ask_raw("resources/subscribe", &params).await {
+                Ok(Reply::Result(_)) => entry.uris.push(uri.clone()),
+                Ok(Reply::Error(message, _)) => {
+                    self.watches.count_down(uri);
+                    refusals.insert(uri.clone(), message.into_payload());
+                }
+                Ok(Reply::Trouble(trouble)) | Err(trouble) => {
                     self.watches.count_down(uri);
                     self.report().verbose(|| format!("a resource cannot be watched: {trouble}"));
                 }
@@ -165,7 +173,7 @@ impl Session {
         }
         let honoured = Filter { resources_list: filter.resources_list, uris: entry.uris.clone() };
         self.watches.settle(entry.key, honoured.clone());
-        Watch { honoured, events, _open: Open::Entry(entry) }
+        Watch { honoured, refusals, events, _open: Open::Entry(entry) }
     }
 }
 

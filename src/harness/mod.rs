@@ -107,11 +107,19 @@ pub fn list_result(observed: &Observed, kind: crate::surface::Kind, era: Era) ->
         _ => None,
     };
     let result = list.to_result(shown);
-    if observed.era == era {
+    if observed.era == Era::Legacy && era == Era::Legacy {
         return Some(result);
     }
     let base = Bytes::from(result.into_vec());
     let text = std::str::from_utf8(&base).ok()?;
     let object = Object::read(text).ok()?;
+    if observed.era == Era::Modern && era == Era::Modern {
+        let mut edit = Edit::new(&object);
+        if object.get("cacheScope") != Some("\"private\"") {
+            // Another authorization may be shown another list: nobody is to share this one.
+            edit.set("cacheScope", "\"private\"");
+        }
+        return Some(edit.apply(&base));
+    }
     Some(crate::wire::meta::translate_result(kind.method(), observed.era, era, &object).apply(&base))
 }

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use reqwest::Url;
+use http::Uri;
+use url::{Position, Url};
 
 /// The address of the endpoint. Can only be made by [`EndpointUrl::parse`], so it is always a permitted one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EndpointUrl {
     url: Url,
+    uri: Uri,
     loopback: bool,
 }
 
@@ -57,12 +59,28 @@ impl EndpointUrl {
         if url.fragment().is_some() {
             return Err(NotPermitted::Fragment);
         }
-        Ok(EndpointUrl { url, loopback })
+        let uri = url.as_str().parse().map_err(|_| NotPermitted::Syntax)?;
+        Ok(EndpointUrl { url, uri, loopback })
     }
 
     /// The URL to send requests to.
     pub fn as_url(&self) -> &Url {
         &self.url
+    }
+
+    /// The same, as the connectors take it.
+    pub fn as_uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// What a request line names: path and query (RFC 9112 §3.2.1).
+    pub fn target(&self) -> Uri {
+        self.uri.path_and_query().cloned().map(Uri::from).unwrap_or_default()
+    }
+
+    /// What `Host` says: the port only where it is not the scheme's own (RFC 9110 §7.2).
+    pub fn authority(&self) -> &str {
+        &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
     /// Whether the host is this machine.

@@ -1,6 +1,6 @@
 //! What is in flight: ids, progress tokens, cancellation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -53,14 +53,13 @@ impl Calls {
         most: usize,
     ) -> Result<Call, NotTaken> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.contains_key(id) {
-            return Err(NotTaken::SameId);
-        }
-        if open.len() >= most {
+        let full = open.len() >= most;
+        let hash_map::Entry::Vacant(place) = open.entry(id.clone()) else { return Err(NotTaken::SameId) };
+        if full {
             return Err(NotTaken::TooMany);
         }
         let cancelled = CancellationToken::new();
-        open.insert(id.clone(), Entry { cancelled: cancelled.clone(), progress_token, endless });
+        place.insert(Entry { cancelled: cancelled.clone(), progress_token, endless });
         Ok(Call { calls: Arc::clone(self), id: id.clone(), cancelled })
     }
 
@@ -71,10 +70,10 @@ impl Calls {
         }
     }
 
-    /// Whether somebody waits for progress under this token.
-    pub fn expects_progress(&self, token: &str) -> bool {
+    /// The token that somebody waits for progress under, as the harness spelled it.
+    pub fn progress_token(&self, said: &str) -> Option<String> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.values().any(|entry| entry.progress_token.as_deref().is_some_and(|held| same_token(held, token)))
+        open.values().find_map(|entry| entry.progress_token.clone().filter(|held| same_token(held, said)))
     }
 
     /// Waits until no request is left that will have an answer.
@@ -105,10 +104,19 @@ impl Drop for Call {
     }
 }
 
-/// `1` and `"1"` are two tokens; two spellings of one string are the same.
+/// `1` and `"1"` are two tokens. Two spellings of one string are the same, and so are an integer and what is left
+/// of it where an endpoint keeps its numbers as doubles.
 pub fn same_token(one: &str, other: &str) -> bool {
-    one == other
-        || matches!((json::decode_string(one), json::decode_string(other)), (Some(one), Some(other)) if one == other)
+    if one == other {
+        return true;
+    }
+    match (json::decode_string(one), json::decode_string(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => {
+            matches!((one.parse::<f64>(), other.parse::<f64>()), (Ok(one), Ok(other)) if one == other)
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -137,7 +145,8 @@ mod tests {
     fn tokens_are_compared_by_value_and_type() {
         let calls = Arc::new(Calls::default());
         let _call = calls.enter(&id("1"), Some("\"\\u0061\"".into()), false, 9).unwrap();
-        assert!(calls.expects_progress("\"a\""));
-        assert!(!same_token("1", "\"1\""));
+        assert_eq!(calls.progress_token("\"a\"").as_deref(), Some("\"\\u0061\""));
+        assert!(!same_token("1", "\"1\"") && !same_token("1", "2"));
+        assert!(same_token("123456789012345678901234567890", "1.2345678901234568e29"));
     }
 }

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use super::Relay;
+use super::asks::Asks;
 use super::calls::same_token;
+use super::opening::Reopen;
 use super::refusal;
 use super::url_elicitation::as_question;
 use crate::endpoint::{Exchange, Reply, Step, Trouble};
 use crate::harness::notification_line;
 use crate::surface::{Admitted, Cleared};
-use crate::wire::{Era, Message, Object, Question, Request, json, method};
+use crate::wire::meta::Edit;
+use crate::wire::{Era, Message, Object, Payload, Question, Request, json, method};
 
 /// What comes back for a request: an answer that may be shown, or the text of our own error.
 pub type Crossed = Result<Admitted, String>;
@@ -32,7 +35,7 @@ impl Relay {
             let again = match &trouble {
                 // The endpoint did not handle it: the session was gone.
                 Trouble::SessionLost => {
-                    self.reopen(open.generation);
+                    self.reopen(open.generation, Reopen::Lost);
                     true
                 }
                 Trouble::ConnectionLost => method::repeatable(request.method()),
@@ -67,8 +70,14 @@ impl Relay {
                 session.send(cleared).await?
             }
         };
+        let mut asks = Asks::default();
         loop {
             match exchange.next().await {
+                Step::Note(note) if asks.taken_back(&note) => {}
+                // A legacy harness is asked while the call goes on; a modern one is told to ask, and calls again.
+                Step::Question(question) if caller == Era::Legacy && method::may_ask(request.method()) => {
+                    asks.put(self, session, question).await;
+                }
                 Step::Note(note) => self.note(note, request, caller, session).await,
                 Step::Question(question) => {
                     let asked = Question {
@@ -141,12 +150,11 @@ impl Relay {
     async fn note(&self, note: Message, request: &Request, caller: Era, session: &crate::endpoint::Session) {
         match note.method() {
             Some("notifications/progress") => {
-                let token = note.payload().get("progressToken").map(str::to_owned);
-                let wanted = matches!((&request.progress_token, token), (Some(held), Some(token)) if same_token(held, &token));
-                if wanted {
-                    self.stdout
-                        .send(notification_line("notifications/progress", note.into_payload().into()))
-                        .await;
+                let said = note.payload().get("progressToken").map(str::to_owned);
+                let held =
+                    request.progress_token.as_deref().zip(said).filter(|(held, said)| same_token(held, said));
+                if let Some((held, _)) = held {
+                    self.stdout.send(progress_line(held, note)).await;
                 }
             }
             Some("notifications/message") => {
@@ -180,6 +188,17 @@ impl Relay {
             }
         }
     }
+}
+
+/// Progress for the harness, its token spelled as it was given.
+pub(super) fn progress_line(token: &str, note: Message) -> Payload {
+    let payload = note.payload();
+    let mut edit = Edit::new(&payload);
+    if payload.get("progressToken") != Some(token) {
+        edit.set("progressToken", token.to_owned());
+    }
+    let changes = edit.into_splice();
+    notification_line("notifications/progress", changes.apply(&note.into_payload()))
 }
 
 fn rank(level: &str) -> Option<usize> {

@@ -19,7 +19,10 @@ impl Relay {
                 refusal::error(refusal::INVALID_PARAMS, "params.notifications must be an object", None);
             return error_line(id.as_str(), error.into());
         };
-        let filter = Filter::read(&notifications);
+        let filter = match self.ready().await {
+            Ok(open) => open.offered(Filter::read(&notifications)),
+            Err(trouble) => return error_line(id.as_str(), refusal::trouble(&trouble, "opening").into()),
+        };
         if filter.is_empty() {
             // Changes of tools and prompts are looked into here; there is nothing to tell, and that for as long as wanted.
             self.acknowledge(id, &Filter::default()).await;

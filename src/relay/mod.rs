@@ -1,5 +1,6 @@
 //! Between the two sides: phases, tasks, cancellation, leaving.
 
+mod asks;
 pub mod calls;
 pub mod crossing;
 pub mod listen;
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::endpoint::{Http, Session, Trouble};
+use crate::endpoint::{Filter, Http, Session, Trouble};
 use crate::harness::{LegacySession, Line, Questions, Stdin, Stdout, error_line, modern, stdout};
 use crate::limits::{Allow, Limits};
 use crate::report::Report;
@@ -50,7 +51,7 @@ pub struct Relay {
     questions: Questions,
     calls: Arc<Calls>,
     phase: watch::Sender<Phase>,
-    reopen: mpsc::Sender<()>,
+    reopen: mpsc::Sender<opening::Reopen>,
     legacy: Mutex<Option<Arc<LegacySession>>>,
     first: watch::Sender<Option<Arc<Declared>>>,
     subscriptions: Subscriptions,
@@ -312,7 +313,8 @@ impl Relay {
             }
         };
         let relay = Arc::clone(self);
-        self.tasks.spawn(async move {
+        // In a box, because a task is moved several times until it stands where it runs.
+        self.tasks.spawn(Box::pin(async move {
             let answer = tokio::select! {
                 biased;
                 () = call.cancelled() => return,
@@ -323,7 +325,7 @@ impl Relay {
             };
             relay.stdout.send(answer).await;
             drop(call);
-        });
+        }));
     }
 
     async fn take_notification(self: &Arc<Self>, message: Message) {
@@ -422,6 +424,17 @@ impl Open {
         let text = std::str::from_utf8(&self.observed.opening).unwrap_or_default();
         let opening = Object::read(text).unwrap_or_default();
         opening.object("capabilities").ok().flatten().is_some_and(|all| all.get(capability).is_some())
+    }
+
+    /// What of a filter a legacy endpoint offers at all. A modern one says so itself, in its acknowledgement.
+    fn offered(&self, mut filter: Filter) -> Filter {
+        if self.session.era() == Era::Legacy {
+            filter.resources_list &= self.offers_member("resources", "listChanged");
+            if !self.offers_member("resources", "subscribe") {
+                filter.uris.clear();
+            }
+        }
+        filter
     }
 
     /// Whether a capability has a member that is `true`.

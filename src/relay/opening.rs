@@ -17,6 +17,15 @@ const ACQUAINTANCE: Duration = Duration::from_secs(5);
 /// How long an old session may take to end once a new one is there.
 const OLD_SESSION: Duration = Duration::from_secs(2);
 
+/// Why an endpoint is opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reopen {
+    /// It no longer knows the session, or did not let itself be opened.
+    Lost,
+    /// It has to hear of other capabilities.
+    Replaced,
+}
+
 impl Relay {
     /// The opened endpoint, as soon as there is one. Tries again where the last opening failed.
     ///
@@ -35,7 +44,7 @@ impl Relay {
             failed
         });
         if retry {
-            let _ = self.reopen.try_send(());
+            let _ = self.reopen.try_send(Reopen::Lost);
         }
         let first = self.started + FIRST_ANSWER;
         let deadline = if Instant::now() < first { first } else { Instant::now() + FIRST_ANSWER };
@@ -52,7 +61,7 @@ impl Relay {
     }
 
     /// The endpoint has to be opened again, unless that has happened since.
-    pub(super) fn reopen(&self, generation: u64) {
+    pub(super) fn reopen(&self, generation: u64, why: Reopen) {
         let needed = self.phase.send_if_modified(|phase| {
             let stale = matches!(phase, Phase::Ready(open) if open.generation == generation);
             if stale {
@@ -61,14 +70,14 @@ impl Relay {
             stale
         });
         if needed {
-            let _ = self.reopen.try_send(());
+            let _ = self.reopen.try_send(why);
         }
     }
 
     /// Opens the endpoint, and again whenever it is asked for. `failed` tells that there was no first time.
     pub(super) async fn keep_open(
         self: Arc<Self>,
-        mut reopenings: mpsc::Receiver<()>,
+        mut reopenings: mpsc::Receiver<Reopen>,
         failed: oneshot::Sender<Trouble>,
     ) {
         let client = async {
@@ -88,7 +97,10 @@ impl Relay {
                 return;
             }
         };
-        while reopenings.recv().await.is_some() {
+        while let Some(why) = reopenings.recv().await {
+            if why == Reopen::Replaced {
+                current.session.close(OLD_SESSION).await;
+            }
             let client = self.client();
             let generation = current.generation + 1;
             let again =
@@ -98,7 +110,7 @@ impl Relay {
                 Ok(opened) => {
                     self.report.verbose(|| "the endpoint was opened again".into());
                     let old = std::mem::replace(&mut current, self.serve(opened, generation));
-                    // Its session is gone at the endpoint: nothing to give back, only tasks to end.
+                    // By now its session is gone at the endpoint: only tasks are left to end.
                     self.spawn(async move { old.session.end(OLD_SESSION).await });
                 }
                 Err(trouble) => {

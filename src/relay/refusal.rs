@@ -41,9 +41,10 @@ pub fn trouble(trouble: &Trouble, method: &str) -> String {
         data.push_str(",\"mayHaveRun\":true");
     }
     data.push('}');
-    let message = match unknown_outcome {
-        true => format!("{trouble}; the call may have run, and is not repeated"),
-        false => trouble.to_string(),
+    let message = match trouble {
+        _ if unknown_outcome => format!("{trouble}; the call may have run, and is not repeated"),
+        Trouble::Redirect { .. } => format!("{trouble}; {}", trouble.advice()),
+        _ => trouble.to_string(),
     };
     error(INTERNAL, &message, Some(&data))
 }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Relay, refusal};
-use crate::endpoint::Session;
 use crate::harness::LegacySession;
 use crate::surface::Admitted;
 use crate::wire::meta::Edit;
-use crate::wire::{Era, Object, Payload, Request, json};
+use crate::wire::{Object, Payload, Request, json};
 
 /// The protocol has no limit; a call that asks more often than this asks for ever.
 const MOST_ROUNDS: u32 = 10;
@@ -21,8 +20,6 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(super) struct Asking {
     rounds: u32,
-    /// The call that waits at a legacy endpoint for the answers of this round.
-    parked: Option<Abandon>,
 }
 
 impl Relay {
@@ -43,10 +40,6 @@ impl Relay {
         }
         let result = admitted.payload();
         let state = result.get("requestState");
-        asking.parked = match state.and_then(json::decode_string) {
-            Some(handle) => self.parked_at_legacy(handle.into_owned()).await,
-            None => None,
-        };
         let questions = result.object("inputRequests").ok().flatten().unwrap_or_default();
         session.initialized().await;
         let mut responses = Vec::new();
@@ -72,12 +65,6 @@ impl Relay {
         }
         let params = retry_params(&request.params(), &responses, state);
         Ok(request.with_params(&params))
-    }
-
-    /// Gives a parked call up with the harness's own, unless the retry has taken it up again.
-    async fn parked_at_legacy(&self, handle: String) -> Option<Abandon> {
-        let open = self.ready().await.ok()?;
-        (open.session.era() == Era::Legacy).then(|| Abandon { session: Arc::clone(&open.session), handle })
     }
 }
 
@@ -115,18 +102,6 @@ fn next_elicitation() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-#[derive(Debug)]
-struct Abandon {
-    session: Arc<Session>,
-    handle: String,
-}
-
-impl Drop for Abandon {
-    fn drop(&mut self) {
-        self.session.parking.abandon(&self.handle);
-    }
 }
 
 #[cfg(test)]

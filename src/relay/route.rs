@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::opening::Reopen;
 use super::refusal::{self, INVALID_PARAMS, METHOD_NOT_FOUND};
 use super::rounds::Asking;
 use super::{Caller, Relay};
@@ -21,7 +22,10 @@ impl Relay {
             ("server/discover", Era::Modern) => self.discover().await,
             ("logging/setLevel", Era::Legacy) => self.set_log_level(&message, caller).await,
             ("resources/subscribe" | "resources/unsubscribe", Era::Legacy) => {
-                self.subscribe(method, &message).await
+                return match self.subscribe(method, &message).await {
+                    Ok(result) => result_line(id.as_str(), result),
+                    Err(error) => error_line(id.as_str(), error),
+                };
             }
             ("subscriptions/listen", Era::Modern) => return self.listen(id, &message).await,
             (
@@ -55,7 +59,7 @@ impl Relay {
         let client = session.declared.client();
         if open.session.era() == Era::Legacy && !open.session.declared().covers(client) {
             // Opened before it was known what this harness can do: a legacy endpoint is told once, at the beginning.
-            self.reopen(open.generation);
+            self.reopen(open.generation, Reopen::Replaced);
             open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
         }
         Ok(legacy::initialize_result(&open.observed, session.version))

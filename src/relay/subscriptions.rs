@@ -28,9 +28,9 @@ pub enum Change {
     /// The harness takes notifications from now on.
     Begin,
     /// One more resource; the answer says whether the endpoint honours it.
-    Subscribe(String, oneshot::Sender<Result<(), String>>),
+    Subscribe(String, oneshot::Sender<Result<(), Payload>>),
     /// One less.
-    Unsubscribe(String, oneshot::Sender<Result<(), String>>),
+    Unsubscribe(String, oneshot::Sender<Result<(), Payload>>),
 }
 
 impl Subscriptions {
@@ -62,17 +62,14 @@ impl Relay {
         self: &Arc<Self>,
         method: &str,
         message: &Message,
-    ) -> Result<Payload, String> {
+    ) -> Result<Payload, Payload> {
         let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
         if !open.offers_member("resources", "subscribe") {
-            return Err(refusal::error(
-                refusal::METHOD_NOT_FOUND,
-                "the endpoint offers no subscriptions",
-                None,
-            ));
+            let text = "the endpoint offers no subscriptions";
+            return Err(refusal::error(refusal::METHOD_NOT_FOUND, text, None).into());
         }
         let Some(uri) = message.payload().string("uri").map(std::borrow::Cow::into_owned) else {
-            return Err(refusal::error(refusal::INVALID_PARAMS, "params.uri must be a string", None));
+            return Err(refusal::error(refusal::INVALID_PARAMS, "params.uri must be a string", None).into());
         };
         let (answer, wait) = oneshot::channel();
         let change = match method {
@@ -83,7 +80,7 @@ impl Relay {
         match wait.await {
             Ok(Ok(())) => Ok("{}".to_owned().into()),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(refusal::own("leaving", "mcp-hasp is ending")),
+            Err(_) => Err(refusal::own("leaving", "mcp-hasp is ending").into()),
         }
     }
 
@@ -124,11 +121,14 @@ impl Relay {
                         kept.found(Some(watch));
                         Ok(())
                     }
-                    Ok(_) => Err(refusal::own(
-                        "not_honoured",
-                        "the endpoint does not tell of changes of this resource",
-                    )),
-                    Err(trouble) => Err(refusal::trouble(&trouble, "resources/subscribe")),
+                    Ok(watch) => Err(match watch.and_then(|mut watch| watch.refusals.remove(&uri)) {
+                        Some(error) => error.into(),
+                        None => {
+                            let text = "the endpoint does not tell of changes of this resource";
+                            refusal::own("not_honoured", text).into()
+                        }
+                    }),
+                    Err(trouble) => Err(refusal::trouble(&trouble, "resources/subscribe").into()),
                 };
                 let _ = answer.send(outcome);
             }

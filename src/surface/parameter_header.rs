@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use reqwest::header::HeaderName;
+use http::header::HeaderName;
 use serde_json::Value;
 
 use crate::wire::{Object, json};

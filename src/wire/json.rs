@@ -114,7 +114,16 @@ impl<'a> Object<'a> {
 
 /// Finds the members of an object.
 pub(super) fn places(text: &str) -> Result<Vec<Place>, NotReadable> {
-    let mut scan = Scan::new(text);
+    members(Scan::new(text))
+}
+
+/// The same for a value that was checked as a part of what holds it, so that it only has to be skipped now.
+pub(super) fn places_in_checked(text: &str) -> Result<Vec<Place>, NotReadable> {
+    members(Scan { checked: true, ..Scan::new(text) })
+}
+
+fn members(mut scan: Scan<'_>) -> Result<Vec<Place>, NotReadable> {
+    let text = scan.text;
     let mut places = Vec::with_capacity(8);
     scan.expect(b'{')?;
     if !scan.take(b'}') {
@@ -155,7 +164,11 @@ fn name<'a>(text: &'a str, place: &Place) -> Cow<'a, str> {
 }
 
 fn is_named(text: &str, place: &Place, key: &str) -> bool {
-    name(text, place) == key
+    if place.escaped {
+        return name(text, place) == key;
+    }
+    place.key.len() == key.len() + 2
+        && text.as_bytes().get(place.key.start + 1..place.key.end - 1) == Some(key.as_bytes())
 }
 
 /// The items of a JSON array, as raw texts with their places.
@@ -200,8 +213,32 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// Whether objects and arrays nest at most `limit` deep. Looks at brackets outside strings only.
+/// How long the value is that stands at the beginning of a checked text.
+fn checked_length(text: &[u8]) -> usize {
+    let mut depth = 0_usize;
+    let mut rest = text;
+    while let Some((&byte, tail)) = rest.split_first() {
+        match byte {
+            // The end of what holds it, or of a number or a word.
+            b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => break,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        rest = if byte == b'"' { after_string(tail) } else { tail };
+        if depth == 0 && matches!(byte, b'"' | b'}' | b']') {
+            break;
+        }
+    }
+    text.len() - rest.len()
+}
+
+/// Whether objects and arrays nest at most `limit` deep. Looks at brackets outside strings only; a text that is no
+/// longer than the limit has too few of them.
 pub fn depth_within(text: &[u8], limit: usize) -> bool {
+    if text.len() <= limit {
+        return true;
+    }
     let mut depth = 0_usize;
     let mut rest = text;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -253,11 +290,12 @@ fn refuse_duplicates(text: &str, places: &[Place]) -> Result<(), NotReadable> {
 struct Scan<'a> {
     text: &'a str,
     at: usize,
+    checked: bool,
 }
 
 impl<'a> Scan<'a> {
     fn new(text: &'a str) -> Self {
-        Scan { text, at: 0 }
+        Scan { text, at: 0, checked: false }
     }
 
     fn skip_space(&mut self) {
@@ -300,9 +338,14 @@ impl<'a> Scan<'a> {
         decode_string(text).map(|_| (span, true)).ok_or(NotReadable::Syntax)
     }
 
-    /// One value, checked and skipped by serde_json.
+    /// One value, checked and skipped by serde_json if that was not done before.
     fn value(&mut self) -> Result<(&'a str, Range<usize>), NotReadable> {
         let rest = self.text.get(self.at..).ok_or(NotReadable::Syntax)?;
+        if self.checked {
+            let span = self.at..self.at + checked_length(rest.as_bytes());
+            self.at = span.end;
+            return self.text.get(span.clone()).map(|value| (value, span)).ok_or(NotReadable::Syntax);
+        }
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&'a RawValue>();
         let raw = values.next().and_then(Result::ok).ok_or(NotReadable::Syntax)?.get();
         let span = self.at..self.at + raw.len();
@@ -393,8 +436,20 @@ mod tests {
         }
 
         #[test]
+        fn what_was_checked_is_skipped_to_the_same_places(
+            map in prop::collection::btree_map(any::<String>(), any_json(), 0..8),
+            pretty in any::<bool>(),
+        ) {
+            let write = if pretty { serde_json::to_string_pretty } else { serde_json::to_string };
+            let text = write(&map).unwrap();
+            prop_assert_eq!(places_in_checked(&text), places(&text));
+        }
+
+        #[test]
         fn no_text_makes_the_reader_panic(text in any::<String>()) {
             let _ = Object::read(&text);
+            let _ = places_in_checked(&text);
+            let _ = places_in_checked(&format!("{{\"a\":{text}"));
             let _ = array_items(&text);
             let _ = depth_within(text.as_bytes(), 8);
         }

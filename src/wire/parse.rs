@@ -116,8 +116,9 @@ fn envelope(text: &str) -> Result<Envelope, Malformed> {
     Ok((id, method.map(Cow::into_owned), sort, Some(payload), meta))
 }
 
+/// `text` is the value of a member of an object that was read.
 fn part(text: &str, at: usize, what: &str) -> Result<Part, String> {
-    match json::places(text) {
+    match json::places_in_checked(text) {
         Ok(places) => Ok(Part { span: at..at + text.len(), places }),
         Err(NotReadable::Duplicate(key)) => {
             Err(format!("member {} of {what} stands twice", json::quote(&key)))

@@ -1,5 +1,6 @@
 //! The real binary against strict fakes on loopback.
 #![allow(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -13,13 +14,17 @@
 
 mod asking;
 mod calls;
+mod cli;
 mod denied;
 mod eras;
+mod faults;
 mod forward;
 mod headers;
 mod layers;
+mod life;
 mod listen;
 mod logging;
+mod lossless;
 mod opened;
 mod openings;
 mod probe;
@@ -30,4 +35,5 @@ mod sessions;
 mod streams;
 mod subscriptions;
 mod support;
+mod tls;
 mod translation;

@@ -420,8 +420,6 @@ fn copy(from: &Value, name: &str, to: &mut Value) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<()> {
-    // The HTTP client that rmcp builds needs one even for plain http.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut report = Map::from_iter([("steps".to_owned(), json!({})), ("notices".to_owned(), json!([]))]);
     if let Err(trouble) = run(&arguments, &mut report).await {

@@ -110,6 +110,12 @@ impl EndpointBuilder {
         self
     }
 
+    /// Has a query in its URL, without which nothing is found.
+    pub fn query(mut self, query: &str) -> Self {
+        self.server.path = format!("/mcp?{query}");
+        self
+    }
+
     /// Answers GET with that status instead of a stream.
     pub fn refuse_get(mut self, status: u16) -> Self {
         self.server.refuse_get = Some(status);
@@ -135,8 +141,13 @@ impl EndpointBuilder {
     }
 
     /// Speaks TLS, with a certificate for loopback from a private authority (see `Endpoint::ca_file`).
-    pub fn tls(mut self) -> Self {
-        self.tls = Some(Tls::new());
+    pub fn tls(self) -> Self {
+        self.tls_for(&["localhost", "127.0.0.1"])
+    }
+
+    /// Speaks TLS, with a certificate for those names.
+    pub fn tls_for(mut self, names: &[&str]) -> Self {
+        self.tls = Some(Tls::new(names));
         self
     }
 
@@ -178,7 +189,7 @@ impl Endpoint {
     /// The URL to give to `--url`.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}/mcp", self.address)
+        format!("{scheme}://{}{}", self.address, self.server.path)
     }
 
     /// The root to give to `--ca-file`; only with `tls`.

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    sync::watch,
     task::JoinHandle,
     time::timeout,
 };
@@ -27,6 +28,7 @@ use super::{
 pub struct Launch {
     command: Command,
     home: TempDir,
+    stderr_full: bool,
 }
 
 impl Launch {
@@ -48,14 +50,31 @@ impl Launch {
         self
     }
 
+    /// Stderr is a pipe that is full from the start and that nobody reads.
+    pub fn stderr_full(mut self) -> Self {
+        self.stderr_full = true;
+        self
+    }
+
     /// Starts the program.
     pub fn start(mut self) -> Harness {
+        let full = self.stderr_full.then(|| {
+            let (unread, mut filler) = std::io::pipe().unwrap();
+            self.command.stderr(filler.try_clone().unwrap());
+            std::thread::spawn(
+                move || while std::io::Write::write_all(&mut filler, &[b'x'; 4096]).is_ok() {},
+            );
+            unread
+        });
         let mut child = self.command.spawn().unwrap();
         let inbox = Arc::new(Inbox::default());
         let stderr = Arc::new(Mutex::new(Vec::new()));
-        let reading = tokio::spawn(read_lines(child.stdout.take().unwrap(), inbox.clone()));
-        let listening =
-            tokio::spawn(read_stderr(child.stderr.take().unwrap(), stderr.clone(), inbox.clone()));
+        let (flowing, flows) = watch::channel(true);
+        let reading = tokio::spawn(read_lines(child.stdout.take().unwrap(), inbox.clone(), flows));
+        let listening = match child.stderr.take() {
+            Some(source) => tokio::spawn(read_stderr(source, stderr.clone(), inbox.clone())),
+            None => tokio::spawn(async {}),
+        };
         Harness {
             stdin: child.stdin.take(),
             child,
@@ -66,6 +85,8 @@ impl Launch {
             modern_capabilities: None,
             next_id: 0,
             home: self.home,
+            flowing,
+            _unread: full,
         }
     }
 }
@@ -81,6 +102,8 @@ pub struct Harness {
     modern_capabilities: Option<String>,
     next_id: u64,
     home: TempDir,
+    flowing: watch::Sender<bool>,
+    _unread: Option<std::io::PipeReader>,
 }
 
 impl Harness {
@@ -93,12 +116,17 @@ impl Harness {
             command.env("PATH", path);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        Launch { command, home }
+        Launch { command, home, stderr_full: false }
     }
 
     /// Starts the program for that URL.
     pub fn start(url: &str, args: &[&str]) -> Self {
         Self::launch(url).args(args).start()
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("the program has ended")
     }
 
     /// The directory that the program sees as HOME.
@@ -143,10 +171,18 @@ impl Harness {
     /// Sends bytes and a line end.
     pub async fn send_line(&mut self, line: &[u8]) {
         self.inbox.sent(line);
+        self.write(&[line, b"\n"].concat()).await;
+    }
+
+    /// Sends bytes as they are, without a line end.
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        self.write(bytes).await;
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is closed");
         let sending = async {
-            stdin.write_all(line).await?;
-            stdin.write_all(b"\n").await?;
+            stdin.write_all(bytes).await?;
             stdin.flush().await
         };
         match timeout(LIMIT, sending).await {
@@ -154,6 +190,27 @@ impl Harness {
             Ok(Err(error)) => self.fail(&format!("stdin: {error}")),
             Err(_) => self.fail("the program does not read its stdin"),
         }
+    }
+
+    /// Sends several lines with one write.
+    pub async fn send_at_once(&mut self, lines: &[String]) {
+        let (last, before) = lines.split_last().unwrap();
+        let mut bytes = Vec::new();
+        for line in before {
+            self.inbox.sent(line.as_bytes());
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.push(b'\n');
+        }
+        self.inbox.sent(last.as_bytes());
+        bytes.extend_from_slice(last.as_bytes());
+        bytes.push(b'\n');
+        self.write(&bytes).await;
+    }
+
+    /// Sends a line that the test cannot read as JSON, but whose id the program may read.
+    pub async fn send_unreadable(&mut self, line: &[u8], id_raw: &str) {
+        self.inbox.expect(&serde_json::from_str(id_raw).unwrap());
+        self.send_line(line).await;
     }
 
     /// Sends a request; in the modern era its `_meta` is completed. The id is the one to wait for.
@@ -201,10 +258,28 @@ impl Harness {
 
     /// Waits for the answer with that id, given as its raw text; `null` waits for an error without an id.
     pub async fn answer_to(&mut self, id_raw: &str) -> Answer {
+        self.answer_within(id_raw, LIMIT).await
+    }
+
+    /// The same with a limit of its own.
+    pub async fn answer_within(&mut self, id_raw: &str, limit: Duration) -> Answer {
         let id: Value = serde_json::from_str(id_raw).unwrap();
         let fits = |line: &Value| line.get("method").is_none() && line["id"] == id;
-        let (line, _) = self.take(&format!("the answer to {id_raw}"), fits).await;
+        let (line, _) = self.take_within(&format!("the answer to {id_raw}"), fits, limit).await;
         Answer { line }
+    }
+
+    /// Waits for the answer with that id, or for an error without one.
+    pub async fn answer_or_null(&mut self, id_raw: &str) -> Answer {
+        let id: Value = serde_json::from_str(id_raw).unwrap();
+        let fits = |line: &Value| line.get("method").is_none() && (line["id"] == id || line["id"].is_null());
+        let (line, _) = self.take(&format!("the answer to {id_raw}, or to null"), fits).await;
+        Answer { line }
+    }
+
+    /// Waits for the next line that is no answer and has that method.
+    pub async fn next_of(&mut self, method: &str) -> Answer {
+        Answer { line: self.take(method, |line| line["method"] == method).await.0 }
     }
 
     /// Waits for the next notification of that method; lines of other kinds stay where they are.
@@ -251,6 +326,11 @@ impl Harness {
         let _ = (&mut self.reading).await;
     }
 
+    /// Stops reading the program's stdout, or goes on with it.
+    pub fn read_stdout(&mut self, on: bool) {
+        self.flowing.send_replace(on);
+    }
+
     /// Sends a signal, by the name that `kill` knows.
     pub async fn signal(&mut self, name: &str) {
         let pid = self.child.id().expect("the program has ended").to_string();
@@ -275,6 +355,16 @@ impl Harness {
         (status.unwrap().code().unwrap_or(-1), took)
     }
 
+    /// The same, while nobody reads what is left in stdout.
+    pub async fn wait_exit_unread(&mut self) -> (i32, Duration) {
+        let from = Instant::now();
+        let Ok(status) = timeout(LIMIT, self.child.wait()).await else {
+            self.fail("the program does not end");
+        };
+        self.reading.abort();
+        (status.unwrap().code().unwrap_or(-1), from.elapsed())
+    }
+
     /// Stderr so far; whole after `wait_exit`.
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
@@ -295,6 +385,15 @@ impl Harness {
     }
 
     async fn take(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> (Vec<u8>, Value) {
+        self.take_within(what, fits, LIMIT).await
+    }
+
+    async fn take_within(
+        &mut self,
+        what: &str,
+        fits: impl Fn(&Value) -> bool,
+        limit: Duration,
+    ) -> (Vec<u8>, Value) {
         let mut changed = self.inbox.changed.subscribe();
         let taking = async {
             loop {
@@ -308,7 +407,7 @@ impl Harness {
                 let _ = changed.changed().await;
             }
         };
-        let found = timeout(LIMIT, taking).await;
+        let found = timeout(limit, taking).await;
         self.check();
         match found {
             Ok(Some(found)) => found,
@@ -358,10 +457,12 @@ impl Drop for Harness {
 
 const CLIENT: &str = r#"{"name":"test-harness","version":"1.0.0"}"#;
 
-async fn read_lines(stdout: ChildStdout, inbox: Arc<Inbox>) {
+async fn read_lines(stdout: ChildStdout, inbox: Arc<Inbox>, mut flows: watch::Receiver<bool>) {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
-    while stdout.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
+    while flows.wait_for(|on| *on).await.is_ok()
+        && stdout.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0)
+    {
         let mut whole = std::mem::take(&mut line);
         if whole.last() == Some(&b'\n') {
             whole.pop();

@@ -6,6 +6,7 @@ mod body;
 mod endpoint;
 mod harness;
 mod inbox;
+mod lenient;
 mod record;
 mod reply;
 mod rules;
@@ -20,7 +21,7 @@ pub use self::{
     harness::{Harness, Launch},
     inbox::{Answer, Inbox},
     record::{Fate, Recorded},
-    reply::{Reply, Script, Step},
+    reply::{Reply, Script, Step, error_text, event_text, notification_text, result_text},
 };
 
 /// The revision that the modern era speaks.

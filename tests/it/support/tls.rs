@@ -18,8 +18,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// A new authority, unknown to anybody else.
-    pub fn new() -> Self {
+    /// A new authority, unknown to anybody else, and a certificate for those names.
+    pub fn new(names: &[&str]) -> Self {
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::new(Vec::new()).unwrap();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -29,7 +29,7 @@ impl Tls {
         let issuer = Issuer::new(ca, ca_key);
 
         let key = KeyPair::generate().unwrap();
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
