@@ -15,8 +15,9 @@ use crate::report::Format;
     long_about = "A stdio MCP server that forwards to exactly one remote MCP endpoint.\n\n\
         A harness (Claude Code, Codex, Cursor, OpenCode, …) starts it; it is not meant to be typed at. \
         stdout carries MCP messages and nothing else, every diagnostic goes to stderr.",
-    after_help = "Exit codes: 0 done, or the harness left · 1 unexpected failure · 64 bad command line · 66 an input file cannot be read · 69 endpoint unreachable or not an MCP server · \
-        77 sign-in refused or not possible · 130 interrupted",
+    after_help = "Exit codes: 0 done, or the harness left · 1 unexpected failure · \
+        2 the surface is not the pinned one · 64 bad command line · 66 an input file cannot be read · 69 endpoint unreachable or not an MCP server · \
+        74 sign-in store unusable · 77 sign-in refused or not possible · 130 interrupted",
     group(ArgGroup::new("mode").args(["login", "logout", "inspect", "write_lock", "print_config", "status"]))
 )]
 pub struct Cli {

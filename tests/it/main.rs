@@ -29,6 +29,7 @@ mod opened;
 mod openings;
 mod probe;
 mod questions;
+mod refused;
 mod rounds;
 mod self_tests;
 mod sessions;
