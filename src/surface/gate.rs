@@ -35,8 +35,8 @@ pub enum Withheld {
 
 /// Proof that a request may leave. Made by [`Gate::clear`] alone.
 ///
-/// ```compile_fail
-/// let forged = mcp_hasp::surface::Cleared { request: todo!() };
+/// ```compile_fail,E0451
+/// let forged = mcp_hasp::surface::Cleared { request: unreachable!() };
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Cleared<'r> {
@@ -45,8 +45,8 @@ pub struct Cleared<'r> {
 
 /// Proof that an answer may be shown. Made by the gate alone.
 ///
-/// ```compile_fail
-/// let forged = mcp_hasp::surface::Admitted { message: todo!(), shape: todo!() };
+/// ```compile_fail,E0451
+/// let forged = mcp_hasp::surface::Admitted { message: unreachable!(), shape: unreachable!() };
 /// ```
 #[derive(Debug)]
 pub struct Admitted {
