@@ -18,4 +18,4 @@ pub use http::Http;
 pub use opening::{Opened, Patience};
 pub use session::{Session, Unsolicited};
 pub use trouble::Trouble;
-pub use watch::{Filter, Watch, WatchEvent};
+pub use watch::{Filter, Watch, WatchEvent, missed};

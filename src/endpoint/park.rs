@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::exchange::Exchange;
 use crate::wire::meta::Edit;
-use crate::wire::{Message, Request, parse};
+use crate::wire::request::input_required;
+use crate::wire::{Message, Request};
 
 /// How long a person may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -48,7 +49,7 @@ impl Parking {
         question: Message,
         request: &Request,
     ) -> Result<Message, Box<(Exchange, Message)>> {
-        let asked = handle().and_then(|handle| Some((input_required(&question, &handle)?, handle)));
+        let asked = handle().and_then(|handle| Some((as_result(&question, &handle)?, handle)));
         let Some((result, handle)) = asked else { return Err(Box::new((exchange, question))) };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= MOST {
@@ -100,7 +101,7 @@ impl Parked {
 }
 
 /// The question in the form of a result.
-fn input_required(question: &Message, handle: &str) -> Option<Message> {
+fn as_result(question: &Message, handle: &str) -> Option<Message> {
     let method = crate::wire::json::quote(question.method().unwrap_or_default());
     // The modern form has no id for sending the user to a URL (MCP 2026-07-28 "Elicitation").
     let payload = question.payload();
@@ -108,10 +109,7 @@ fn input_required(question: &Message, handle: &str) -> Option<Message> {
     edit.remove("elicitationId");
     let params = edit.apply(&Bytes::copy_from_slice(payload.text().as_bytes())).into_vec();
     let params = String::from_utf8(params).ok()?;
-    let asked = format!(r#"{{"{QUESTION_KEY}":{{"method":{method},"params":{params}}}}}"#);
-    let result =
-        format!(r#"{{"resultType":"input_required","inputRequests":{asked},"requestState":"{handle}"}}"#);
-    parse(format!(r#"{{"jsonrpc":"2.0","id":0,"result":{result}}}"#).into_bytes()).ok()
+    input_required(&format!(r#""{QUESTION_KEY}":{{"method":{method},"params":{params}}}"#), Some(handle))
 }
 
 /// Method and parameters, without what a retry changes. Values are compared, not spellings.

@@ -71,6 +71,14 @@ impl Filter {
     }
 }
 
+/// What was missed while nothing was watched: as if each resource had changed, so that whoever watches reads afresh.
+pub fn missed(honoured: &Filter) -> impl Iterator<Item = (&'static str, Bytes)> {
+    let updated = |uri: &String| {
+        ("notifications/resources/updated", Bytes::from(format!(r#"{{"uri":{}}}"#, json::quote(uri))))
+    };
+    honoured.uris.iter().map(updated)
+}
+
 /// Whether a URI is the watched one, or that of a part of it.
 fn is_within(uri: &str, watched: &str) -> bool {
     uri.strip_prefix(watched)

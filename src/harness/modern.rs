@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{capabilities, server_info};
 use crate::surface::Observed;
 use crate::wire::meta::{self, Edit};
-use crate::wire::{Client, Era, MODERN_VERSION, Object, Payload};
+use crate::wire::{Client, Era, MODERN_VERSION, Object, Payload, code};
 
 /// Why a request with a modern claim is refused: code, message, `data`.
 pub type BadClaim = (i64, String, Option<String>);
@@ -14,15 +14,19 @@ pub type BadClaim = (i64, String, Option<String>);
 pub fn claim(meta: &Object<'_>) -> Option<Result<Client, BadClaim>> {
     meta.get(meta::PROTOCOL_VERSION)?;
     let Some(version) = meta.string(meta::PROTOCOL_VERSION) else {
-        return Some(Err((-32602, format!("_meta {} must be a string", meta::PROTOCOL_VERSION), None)));
+        return Some(Err((
+            code::INVALID_PARAMS,
+            format!("_meta {} must be a string", meta::PROTOCOL_VERSION),
+            None,
+        )));
     };
     if version != MODERN_VERSION {
         let requested = crate::wire::json::quote(&version);
         let data = format!(r#"{{"supported":["{MODERN_VERSION}"],"requested":{requested}}}"#);
-        return Some(Err((-32022, "unsupported protocol version".into(), Some(data))));
+        return Some(Err((code::UNSUPPORTED_VERSION, "unsupported protocol version".into(), Some(data))));
     }
     Some(Client::of_meta(meta).ok_or_else(|| {
-        (-32602, format!("_meta {} is missing or no object", meta::CLIENT_CAPABILITIES), None)
+        (code::INVALID_PARAMS, format!("_meta {} is missing or no object", meta::CLIENT_CAPABILITIES), None)
     }))
 }
 

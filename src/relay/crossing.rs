@@ -12,7 +12,7 @@ use crate::endpoint::{Exchange, Reply, Step, Trouble};
 use crate::harness::notification_line;
 use crate::surface::{Admitted, Cleared, Gate};
 use crate::wire::meta::Edit;
-use crate::wire::{Era, Message, Object, Payload, Question, Request, json, method};
+use crate::wire::{Era, Message, Object, Payload, Question, Request, code, json, method};
 
 /// What comes back for a request: an answer that may be shown, or the text of our own error.
 pub type Crossed = Result<Admitted, String>;
@@ -71,7 +71,7 @@ impl Relay {
             Parked::Unknown => {
                 let text =
                     "requestState is unknown, expired, used, or of another request; call again without it";
-                return Ok(Err(refusal::error(refusal::INVALID_PARAMS, text, None)));
+                return Ok(Err(refusal::error(code::INVALID_PARAMS, text, None)));
             }
             Parked::Nothing => {
                 if caller == Era::Modern && session.era() == Era::Legacy && open.offers("logging") {

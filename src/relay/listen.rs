@@ -5,18 +5,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Relay, refusal};
-use crate::endpoint::{Backoff, Filter, Trouble, WatchEvent};
+use crate::endpoint::{Backoff, Filter, Trouble, WatchEvent, missed};
 use crate::harness::{error_line, notification_line, result_line};
 use crate::wire::meta::{Edit, SUBSCRIPTION_ID};
-use crate::wire::{Id, Message, Object, Payload, json};
+use crate::wire::{Id, Message, Object, Payload, code};
 
 impl Relay {
     /// Runs a listen to its end and gives its answer.
     pub(super) async fn listen(self: &Arc<Self>, id: &Id, message: &Message) -> Payload {
         let params = message.payload();
         let Ok(Some(notifications)) = params.object("notifications") else {
-            let error =
-                refusal::error(refusal::INVALID_PARAMS, "params.notifications must be an object", None);
+            let error = refusal::error(code::INVALID_PARAMS, "params.notifications must be an object", None);
             return error_line(id.as_str(), error.into());
         };
         let filter = match self.ready().await {
@@ -60,10 +59,8 @@ impl Relay {
         if !std::mem::replace(acknowledged, true) {
             self.acknowledge(id, &watch.honoured).await;
         } else {
-            // What happened in between is lost: whoever watches has to read afresh.
-            for uri in &watch.honoured.uris {
-                let params = format!(r#"{{"uri":{}}}"#, json::quote(uri));
-                self.tell(id, "notifications/resources/updated", &Bytes::from(params)).await;
+            for (method, params) in missed(&watch.honoured) {
+                self.tell(id, method, &params).await;
             }
         }
         while let Some(event) = watch.events.recv().await {

@@ -26,12 +26,12 @@ use crate::harness::{LegacySession, Line, Questions, Stdin, Stdout, error_line, 
 use crate::limits::{Allow, Limits};
 use crate::report::Report;
 use crate::surface::{Gate, Observed};
+use crate::wire::code::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 use crate::wire::parse::MAX_DEPTH;
 use crate::wire::request::progress_token;
 use crate::wire::{Declared, Era, Malformed, Message, Object, Payload, json, meta, parse};
 
 use calls::{Calls, NotTaken};
-use refusal::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 use subscriptions::Subscriptions;
 
 /// The first message is answered within 20 s whatever happens; this leaves room for a slow machine.

@@ -3,18 +3,8 @@
 use crate::endpoint::Trouble;
 use crate::report::visible;
 use crate::surface::gate::{Refusal, Withheld};
+use crate::wire::code::{INTERNAL, INVALID_PARAMS};
 use crate::wire::json::quote;
-
-/// Method not found.
-pub const METHOD_NOT_FOUND: i64 = -32601;
-/// Invalid params.
-pub const INVALID_PARAMS: i64 = -32602;
-/// Invalid request.
-pub const INVALID_REQUEST: i64 = -32600;
-/// Parse error.
-pub const PARSE_ERROR: i64 = -32700;
-/// Internal error: everything that is neither the harness's fault nor the endpoint's own JSON-RPC error.
-const INTERNAL: i64 = -32603;
 
 /// An error object.
 pub fn error(code: i64, message: &str, data: Option<&str>) -> String {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::opening::Reopen;
-use super::refusal::{self, INVALID_PARAMS, METHOD_NOT_FOUND};
+use super::refusal;
 use super::rounds::Asking;
 use super::{Caller, Open, Relay};
 use crate::harness::{error_line, legacy, list_result, modern, result_line};
 use crate::surface::gate::Shape;
 use crate::surface::{Admitted, Kind};
+use crate::wire::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::wire::{Client, Declared, Era, Id, Message, Payload, Request, json, meta, method};
 
 impl Relay {

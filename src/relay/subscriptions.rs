@@ -8,11 +8,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::{Relay, refusal};
-use crate::endpoint::{Backoff, Filter, Trouble, Watch, WatchEvent};
+use crate::endpoint::{Backoff, Filter, Trouble, Watch, WatchEvent, missed};
 use crate::harness::notification_line;
 use crate::surface::Gate;
 use crate::wire::meta::{Edit, SUBSCRIPTION_ID};
-use crate::wire::{Message, Object, Payload, json};
+use crate::wire::{Message, Object, Payload, code};
 
 /// Changes that may wait for the one before.
 const QUEUE: usize = 64;
@@ -67,10 +67,10 @@ impl Relay {
         let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
         if !open.offers_member("resources", "subscribe") {
             let text = "the endpoint offers no subscriptions";
-            return Err(refusal::error(refusal::METHOD_NOT_FOUND, text, None).into());
+            return Err(refusal::error(code::METHOD_NOT_FOUND, text, None).into());
         }
         let Some(uri) = message.payload().string("uri").map(std::borrow::Cow::into_owned) else {
-            return Err(refusal::error(refusal::INVALID_PARAMS, "params.uri must be a string", None).into());
+            return Err(refusal::error(code::INVALID_PARAMS, "params.uri must be a string", None).into());
         };
         let (answer, wait) = oneshot::channel();
         let change = match method {
@@ -151,13 +151,11 @@ impl Relay {
             // Nothing honoured is nothing to wait for.
             Ok(Some(watch)) if watch.honoured.is_empty() => kept.found(None),
             Ok(watch) => {
-                let honoured = watch.as_ref().map(|watch| watch.honoured.uris.clone()).unwrap_or_default();
+                let honoured = watch.as_ref().map(|watch| watch.honoured.clone()).unwrap_or_default();
                 kept.found(watch);
                 if std::mem::take(&mut kept.missed) {
-                    // What happened in between is lost: whoever watches has to read afresh.
-                    for uri in honoured {
-                        let params = format!(r#"{{"uri":{}}}"#, json::quote(&uri));
-                        self.tell_legacy("notifications/resources/updated", &Bytes::from(params)).await;
+                    for (method, params) in missed(&honoured) {
+                        self.tell_legacy(method, &params).await;
                     }
                 }
             }

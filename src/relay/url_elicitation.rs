@@ -1,11 +1,12 @@
 //! The 2025-11-25 error -32042 ("URL elicitation required") in the form a modern harness knows.
 
-use crate::wire::{Client, Message, Object, json, parse};
+use crate::wire::code::MISSING_CLIENT_CAPABILITY;
+use crate::wire::request::input_required;
+use crate::wire::{Client, Message, Object, json};
 
 use super::refusal;
 
 const URL_ELICITATION_REQUIRED: &str = "-32042";
-const MISSING_CLIENT_CAPABILITY: i64 = -32021;
 
 /// What such an error becomes: an `input_required` result that asks to open the URLs, or, for a harness that
 /// cannot do that, the error that says so. `None` for any other error.
@@ -34,8 +35,7 @@ pub(super) fn as_question(error: &Object<'_>, client: &Client) -> Option<Result<
     if requests.is_empty() {
         return None;
     }
-    let result = format!(r#"{{"resultType":"input_required","inputRequests":{{{}}}}}"#, requests.join(","));
-    parse(format!(r#"{{"jsonrpc":"2.0","id":0,"result":{result}}}"#).into_bytes()).ok().map(Ok)
+    input_required(&requests.join(","), None).map(Ok)
 }
 
 #[cfg(test)]

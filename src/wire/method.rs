@@ -3,6 +3,11 @@
 /// Methods that may be sent again when it is unknown whether the endpoint saw them: they only read.
 /// A `tools/call` is never among them.
 pub fn repeatable(method: &str) -> bool {
+    cacheable(method) || matches!(method, "resources/directory/read" | "subscriptions/listen")
+}
+
+/// Methods whose modern result carries `ttlMs` and `cacheScope` (MCP 2026-07-28 "Caching"): what they read can be kept.
+pub fn cacheable(method: &str) -> bool {
     matches!(
         method,
         "server/discover"
@@ -11,10 +16,8 @@ pub fn repeatable(method: &str) -> bool {
             | "resources/list"
             | "resources/templates/list"
             | "resources/read"
-            | "resources/directory/read"
             | "skills/list"
             | "skills/get"
-            | "subscriptions/listen"
     )
 }
 
@@ -31,21 +34,6 @@ pub fn name_header_source(method: &str) -> Option<&'static str> {
 /// Methods that may be answered by a question to the user (`resultType: "input_required"`, SEP-2322).
 pub fn may_ask(method: &str) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
-}
-
-/// Methods whose modern result carries `ttlMs` and `cacheScope` (MCP 2026-07-28 "Caching").
-pub fn cacheable(method: &str) -> bool {
-    matches!(
-        method,
-        "server/discover"
-            | "tools/list"
-            | "prompts/list"
-            | "resources/list"
-            | "resources/templates/list"
-            | "resources/read"
-            | "skills/list"
-            | "skills/get"
-    )
 }
 
 /// The severities of `notifications/message`, least first (RFC 5424 §6.2.1, MCP "Logging").

@@ -1,5 +1,6 @@
 //! JSON-RPC and MCP as raw text: no I/O, no clock, no typed model that could lose a member.
 
+pub mod code;
 pub mod json;
 pub mod message;
 pub mod meta;

@@ -53,6 +53,13 @@ impl Request {
     }
 }
 
+/// A result that asks for input (SEP-2322). `requests` are the members of `inputRequests`, `state` is plain ASCII.
+pub fn input_required(requests: &str, state: Option<&str>) -> Option<Message> {
+    let state = state.map(|state| format!(r#","requestState":"{state}""#)).unwrap_or_default();
+    let result = format!(r#"{{"resultType":"input_required","inputRequests":{{{requests}}}{state}}}"#);
+    parse(format!(r#"{{"jsonrpc":"2.0","id":0,"result":{result}}}"#).into_bytes()).ok()
+}
+
 /// A progress token: a string or an integer.
 pub fn progress_token(meta: &Object<'_>) -> Option<String> {
     meta.get("progressToken").filter(|token| !token.starts_with(['{', '[', 't', 'f', 'n'])).map(str::to_owned)
