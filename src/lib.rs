@@ -10,7 +10,7 @@
 //! - [`surface`] what of the endpoint can steer a model, and the [`surface::gate`] that lets requests out and answers in
 //! - [`endpoint`] the HTTPS side: [`endpoint::opening`] era and revision, [`endpoint::survey`] every list once,
 //!   [`endpoint::http`] requests to the one URL, [`endpoint::sse`] events
-//! - [`net`] the one HTTP client and the one URL, [`limits`] bounds and permissions, [`secret`] what must not be printed, [`report`] the one writer of stderr,
+//! - [`store`] files of this program, [`net`] the one HTTP client and the one URL, [`limits`] bounds and permissions, [`secret`] what must not be printed, [`report`] the one writer of stderr,
 //!   [`failure`] every ending with its exit code and its words
 //!
 //! `SECURITY.md` names the home of each promise.
@@ -26,6 +26,7 @@ pub mod net;
 pub mod relay;
 pub mod report;
 pub mod secret;
+pub mod store;
 pub mod surface;
 pub mod wire;
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::declared::DeclaredHash;
 use crate::wire::meta::Edit;
 use crate::wire::request::SKILLS;
 use crate::wire::{Era, Object, Payload, Splice, json};
@@ -87,9 +88,41 @@ impl Observed {
         Observed { era, opening, lists: lists.into_iter().map(|list| (list.kind, list)).collect() }
     }
 
+    /// The raw text of the instructions, where there are some.
+    pub fn instructions(&self) -> Option<&str> {
+        member(&self.opening, "instructions").filter(|text| *text != "null")
+    }
+
+    /// The hash that the endpoint declares of itself, on every page of its tools.
+    ///
+    /// # Errors
+    /// It declares one there, but not always the same; in words for a person.
+    pub fn declared(&self) -> Result<Option<DeclaredHash>, String> {
+        let Some(tools) = self.list(Kind::Tools) else { return Ok(None) };
+        let mut pages = tools.pages.iter().map(|page| read_declared(&page.text));
+        let first = pages.next().transpose()?.flatten();
+        if pages.try_fold(true, |same, page| Ok::<_, String>(same && page? == first))? {
+            Ok(first)
+        } else {
+            Err("the pages of tools/list declare different hashes".into())
+        }
+    }
+
     /// A list, if the endpoint offers it.
     pub fn list(&self, kind: Kind) -> Option<&List> {
         self.lists.get(&kind)
+    }
+}
+
+/// The raw text of a member of a result that was read before.
+fn member<'a>(result: &'a Bytes, key: &str) -> Option<&'a str> {
+    Object::read_checked(std::str::from_utf8(result).ok()?).ok()?.get(key)
+}
+
+fn read_declared(result: &Bytes) -> Result<Option<DeclaredHash>, String> {
+    match member(result, "_meta").map(Object::read_checked) {
+        Some(Ok(meta)) => DeclaredHash::read(&meta),
+        _ => Ok(None),
     }
 }
 
@@ -155,6 +188,11 @@ impl List {
         }
         self.pages.push(Page { text: result, items });
         Ok(())
+    }
+
+    /// What it lists.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Whether an item of that name may be used.

@@ -62,6 +62,14 @@ impl<'a> Object<'a> {
         places(text).map(|places| Object { text, places: Cow::Owned(places) })
     }
 
+    /// The same for a text that was checked as a part of what holds it, so that it only has to be skipped now.
+    ///
+    /// # Errors
+    /// It is no object, or a member stands twice.
+    pub fn read_checked(text: &'a str) -> Result<Self, NotReadable> {
+        places_in_checked(text).map(|places| Object { text, places: Cow::Owned(places) })
+    }
+
     /// An object whose places are known.
     pub(super) fn known(text: &'a str, places: &'a [Place]) -> Self {
         Object { text, places: Cow::Borrowed(places) }
@@ -171,9 +179,28 @@ fn is_named(text: &str, place: &Place, key: &str) -> bool {
         && text.as_bytes().get(place.key.start + 1..place.key.end - 1) == Some(key.as_bytes())
 }
 
+/// Whether a text is one JSON value.
+pub fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 /// The items of a JSON array, as raw texts with their places.
+///
+/// # Errors
+/// It is no array.
 pub fn array_items(text: &str) -> Result<Vec<(&str, Range<usize>)>, NotReadable> {
-    let mut scan = Scan::new(text);
+    items(Scan::new(text))
+}
+
+/// The same for a text that was checked as a part of what holds it.
+///
+/// # Errors
+/// It is no array.
+pub fn array_items_checked(text: &str) -> Result<Vec<(&str, Range<usize>)>, NotReadable> {
+    items(Scan { checked: true, ..Scan::new(text) })
+}
+
+fn items(mut scan: Scan<'_>) -> Result<Vec<(&str, Range<usize>)>, NotReadable> {
     let mut items = Vec::new();
     scan.expect(b'[')?;
     if !scan.take(b']') {

@@ -82,7 +82,7 @@ fn envelope(text: &str) -> Result<Envelope, Malformed> {
             });
         }
         Err(NotReadable::Syntax) => {
-            let other_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+            let other_json = json::is_json(text);
             return Err(match other_json {
                 true => Malformed::NotAMessage { why: "a message is an object".into(), id: None },
                 false => Malformed::NotJson,

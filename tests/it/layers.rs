@@ -3,19 +3,20 @@
 use std::path::Path;
 
 /// A room, and the rooms it may name. `report`, `secret` and `limits` stand at the bottom with `wire` and `net`.
-const ROOMS: [(&str, &[&str]); 12] = [
+const ROOMS: [(&str, &[&str]); 13] = [
     ("report", &["secret"]),
     ("secret", &[]),
     ("limits", &[]),
     ("wire", &[]),
     ("net", &[]),
+    ("store", &["report"]),
     ("surface", &["wire", "report"]),
     ("harness", &["surface", "wire", "limits"]),
     ("endpoint", &["surface", "wire", "net", "report", "secret", "limits"]),
     ("relay", &["harness", "endpoint", "surface", "wire", "report", "limits"]),
     ("cli", &["report"]),
-    ("failure", &["endpoint", "net"]),
-    ("config", &["cli", "failure", "net", "report", "secret", "limits"]),
+    ("failure", &["endpoint", "net", "surface"]),
+    ("config", &["cli", "failure", "net", "report", "secret", "limits", "surface", "store"]),
 ];
 
 #[test]
