@@ -57,6 +57,32 @@ pub struct Cli {
     #[arg(long, help_heading = "Limits")]
     pub allow_roots: bool,
 
+    /// Refuse to start unless the surface has this hash: hasp1:sha256:… is computed here, any other text is the hash that
+    /// the endpoint declares; also MCP_HASP_EXPECT_HASH, comma separated
+    #[arg(long, value_name = "HASH", help_heading = "Pinning")]
+    pub expect_hash: Vec<String>,
+
+    /// Refuse to start unless the surface equals the one recorded in this file; `auto` keeps the file in the config dir and
+    /// writes it at first use
+    #[arg(long, value_name = "FILE", help_heading = "Pinning")]
+    pub lock: Option<PathBuf>,
+
+    /// Record the surface in the lock (without --lock: the automatic one) and exit; with --expect-hash only if it matches
+    #[arg(long, help_heading = "Pinning")]
+    pub write_lock: bool,
+
+    /// Print the surface, its hashes, its findings and what is different from the lock, and exit
+    #[arg(long, help_heading = "Pinning")]
+    pub inspect: bool,
+
+    /// With --inspect: print it for programs
+    #[arg(long, requires = "inspect", help_heading = "Pinning")]
+    pub json: bool,
+
+    /// Where automatic locks and sign-ins live; also MCP_HASP_CONFIG_DIR
+    #[arg(long, value_name = "DIR", help_heading = "Pinning")]
+    pub config_dir: Option<PathBuf>,
+
     /// Say more on stderr: -v events of the session, -vv one line per request
     #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
     pub verbose: u8,
@@ -77,25 +103,9 @@ pub struct Cli {
     #[arg(long, hide = true)]
     pub logout: bool,
 
-    /// Print the surface and exit (not yet)
-    #[arg(long, hide = true)]
-    pub inspect: bool,
-
-    /// Record the surface in the lock file and exit (not yet)
-    #[arg(long, hide = true)]
-    pub write_lock: bool,
-
     /// Print the entry for a harness's config and exit (not yet)
     #[arg(long, value_name = "HARNESS", hide = true)]
     pub print_config: Option<String>,
-
-    /// Refuse to start unless the surface matches (not yet)
-    #[arg(long, value_name = "HASH", hide = true)]
-    pub expect_hash: Vec<String>,
-
-    /// Refuse to start unless the surface equals the recorded one (not yet)
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub lock: Option<String>,
 
     /// Claude channel notifications (not yet)
     #[arg(long, hide = true)]

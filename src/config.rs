@@ -11,8 +11,13 @@ use crate::cli::Cli;
 use crate::failure::Failure;
 use crate::limits::{Allow, Limits};
 use crate::net::EndpointUrl;
-use crate::report::{Format, Level};
+use crate::report::{Format, Level, visible};
 use crate::secret::{AccessToken, Secret};
+use crate::store;
+use crate::store::file::FileProblem;
+use crate::surface::lockfile::Authorization;
+use crate::surface::pin::PinnedLock;
+use crate::surface::{ExpectedHash, Lock, Pin};
 
 /// A checked command line.
 #[derive(Debug)]
@@ -29,6 +34,35 @@ pub struct Config {
     pub limits: Limits,
     /// What the endpoint may ask of the harness beyond questions to the user.
     pub allow: Allow,
+    /// What is to be done.
+    pub mode: Mode,
+    /// What the user agreed to.
+    pub pin: Pin,
+    /// Where the lock is, if there is to be one.
+    pub lock: Option<LockPlace>,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Run the proxy.
+    Serve,
+    /// Print the surface.
+    Inspect {
+        /// For programs.
+        json: bool,
+    },
+    /// Record the surface.
+    WriteLock,
+}
+
+/// Where a lock is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockPlace {
+    /// Its file.
+    pub path: PathBuf,
+    /// In the config dir, written at first use; not a file that the user named.
+    pub automatic: bool,
 }
 
 /// Names of environment variables that hold a token, first one wins.
@@ -37,6 +71,10 @@ const TOKEN_VARIABLES: [&str; 2] = ["MCP_HASP_TOKEN", "PLAYERTHREE_TOKEN"];
 const EXPECT_HASH_VARIABLE: &str = "MCP_HASP_EXPECT_HASH";
 /// No file named on the command line is larger than this.
 const MAX_FILE: u64 = 1024 * 1024;
+/// A lock is no larger than this.
+const MAX_LOCK: u64 = 64 * 1024 * 1024;
+/// The value of `--lock` that means the automatic one.
+const AUTOMATIC: &str = "auto";
 
 /// How loud stderr is.
 pub fn level(cli: &Cli) -> (Level, Format) {
@@ -55,7 +93,12 @@ impl Config {
     /// # Errors
     /// [`Failure::Usage`] (64) for a bad value, [`Failure::File`] (66) for a file that cannot be read.
     pub fn new(cli: Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, Failure> {
-        refuse_unbuilt_modes(&cli, environment)?;
+        refuse_unbuilt_modes(&cli)?;
+        let mode = match () {
+            () if cli.inspect => Mode::Inspect { json: cli.json },
+            () if cli.write_lock => Mode::WriteLock,
+            () => Mode::Serve,
+        };
         let url = cli
             .url
             .as_deref()
@@ -65,12 +108,26 @@ impl Config {
         if cli.max_message_bytes < 1024 {
             return Err(usage("--max-message-bytes must be at least 1024"));
         }
+        let token = token(&cli, environment)?;
+        let lock = lock_place(&cli, mode, &url, environment)?;
+        let authorization = match token {
+            Some(_) => Authorization::Token,
+            None => Authorization::None,
+        };
+        let pin = Pin {
+            hashes: expected_hashes(&cli, environment)?,
+            lock: lock.as_ref().map(|place| pinned_lock(place, mode, &url)).transpose()?.flatten(),
+            authorization,
+        };
         Ok(Config {
-            token: token(&cli, environment)?,
+            token,
             headers: headers(&cli, environment)?,
             extra_roots: extra_roots(cli.ca_file.as_deref())?,
             limits: Limits { message_bytes: cli.max_message_bytes, pages: 1000, requests: 4096 },
             allow: Allow { sampling: cli.allow_sampling, roots: cli.allow_roots },
+            mode,
+            pin,
+            lock,
             url,
         })
     }
@@ -98,18 +155,11 @@ fn is_scheme(word: &str) -> bool {
     ["basic", "bearer", "digest", "token"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
-fn refuse_unbuilt_modes(cli: &Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<(), Failure> {
-    let pinned_by_environment = environment(EXPECT_HASH_VARIABLE).is_some_and(|hashes| !hashes.is_empty());
+fn refuse_unbuilt_modes(cli: &Cli) -> Result<(), Failure> {
     for (given, mode) in [
-        // A pin that is asked for and not kept would be worse than none.
-        (pinned_by_environment, EXPECT_HASH_VARIABLE),
-        (!cli.expect_hash.is_empty(), "--expect-hash"),
-        (cli.lock.is_some(), "--lock"),
         (cli.channel, "--channel"),
         (cli.login, "--login"),
         (cli.logout, "--logout"),
-        (cli.inspect, "--inspect"),
-        (cli.write_lock, "--write-lock"),
         (cli.print_config.is_some(), "--print-config"),
         (cli.status, "--status"),
     ] {
@@ -118,6 +168,70 @@ fn refuse_unbuilt_modes(cli: &Cli, environment: &dyn Fn(&str) -> Option<String>)
         }
     }
     Ok(())
+}
+
+/// The flag and the variable both count: a pin that is given and not kept would be worse than none.
+fn expected_hashes(
+    cli: &Cli,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<ExpectedHash>, Failure> {
+    let read = |source: &str, text: &str| {
+        ExpectedHash::parse(text)
+            .map_err(|why| usage(format!("{source} {} {why}", visible(text.trim(), 100))))
+    };
+    let variable = environment(EXPECT_HASH_VARIABLE).unwrap_or_default();
+    let from_flag = cli.expect_hash.iter().map(|text| read("--expect-hash", text));
+    let from_variable = variable
+        .split(',')
+        .filter(|_| !variable.trim().is_empty())
+        .map(|text| read(EXPECT_HASH_VARIABLE, text));
+    from_flag.chain(from_variable).collect()
+}
+
+fn lock_place(
+    cli: &Cli,
+    mode: Mode,
+    url: &EndpointUrl,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<LockPlace>, Failure> {
+    match &cli.lock {
+        Some(file) if file.as_os_str().is_empty() => {
+            Err(usage("--lock is empty; name a file, or write --lock auto"))
+        }
+        Some(file) if file.as_os_str() != AUTOMATIC => {
+            Ok(Some(LockPlace { path: file.clone(), automatic: false }))
+        }
+        None if mode != Mode::WriteLock => Ok(None),
+        _ => {
+            let folder = store::config_dir(cli.config_dir.as_deref(), environment).ok_or_else(|| {
+                usage("--lock auto: there is no config dir; give --config-dir, or set MCP_HASP_CONFIG_DIR or HOME")
+            })?;
+            let path = store::automatic_lock(&folder, url.as_url().as_str());
+            Ok(Some(LockPlace { path, automatic: true }))
+        }
+    }
+}
+
+/// The lock that is to be kept. A missing one is written at first use where it is automatic; where one is to be written
+/// anyway, an unusable one is replaced.
+fn pinned_lock(place: &LockPlace, mode: Mode, url: &EndpointUrl) -> Result<Option<PinnedLock>, Failure> {
+    if mode == Mode::WriteLock {
+        return Ok(None);
+    }
+    let path = &place.path;
+    let wrong = |why: String| Failure::File { option: "--lock", path: path.clone(), why };
+    let text = match store::file::read_whole(path, MAX_LOCK) {
+        Ok(text) => text,
+        Err(FileProblem::Missing) if place.automatic => return Ok(None),
+        Err(FileProblem::Missing) => {
+            return Err(wrong(
+                "there is no such file; write it with --write-lock, or name the right one".into(),
+            ));
+        }
+        Err(problem) => return Err(wrong(problem.to_string())),
+    };
+    let lock = Lock::read(&text, &url.to_string()).map_err(|why| wrong(why.to_string()))?;
+    Ok(Some(PinnedLock { file: path.display().to_string(), lock }))
 }
 
 fn token(cli: &Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<AccessToken>, Failure> {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use crate::endpoint::Trouble;
 use crate::net::EndpointUrl;
+use crate::report::Row;
+use crate::surface::Mismatch;
 
 /// An exit code (after sysexits.h where one fits). README lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,12 +15,16 @@ pub enum Exit {
     Done = 0,
     /// A failure nobody foresaw.
     Unexpected = 1,
+    /// The surface is not the pinned one, at start or later.
+    Surface = 2,
     /// The command line is wrong.
     Usage = 64,
     /// An input file cannot be read.
     NoInput = 66,
     /// The endpoint cannot be reached, or is not an MCP server.
     Unavailable = 69,
+    /// A file of this program's own cannot be read or written.
+    Store = 74,
     /// Sign-in refused, timed out, or not possible here.
     NoPermission = 77,
     /// Interrupted by a signal.
@@ -49,6 +55,10 @@ pub enum Failure {
     },
     /// No HTTP client could be built from the trust roots.
     TrustRoots(String),
+    /// The surface is not the pinned one.
+    Surface(Box<(EndpointUrl, Mismatch)>),
+    /// A file of this program's own cannot be read or written.
+    Store(String),
     /// The endpoint did not let itself be opened.
     Opening(Box<(EndpointUrl, Trouble)>),
     /// The runtime could not be started.
@@ -56,11 +66,21 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// What else there is to say, line by line.
+    pub fn rows(&self) -> Vec<Row> {
+        match self {
+            Failure::Surface(surface) => surface.1.rows(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) | Failure::NotYet(_) => Exit::Usage,
             Failure::File { .. } => Exit::NoInput,
+            Failure::Surface(_) => Exit::Surface,
+            Failure::Store(_) => Exit::Store,
             Failure::TrustRoots(_) | Failure::Runtime(_) => Exit::Unexpected,
             Failure::Opening(opening) => match &opening.1 {
                 Trouble::SignInRequired { .. } | Trouble::Forbidden { .. } => Exit::NoPermission,
@@ -78,6 +98,7 @@ impl Failure {
                 | Trouble::Refused { .. }
                 | Trouble::NotMcp { .. }
                 | Trouble::TimedOut { .. }
+                | Trouble::Sealed
                 | Trouble::ServerRequest { .. } => Exit::Unavailable,
             },
         }
@@ -96,6 +117,11 @@ impl fmt::Display for Failure {
                 f,
                 "no trusted root certificates could be loaded ({why}); install the system's CA certificates or give --ca-file PEM"
             ),
+            Failure::Surface(surface) => {
+                let (url, mismatch) = surface.as_ref();
+                write!(f, "{url}: {mismatch}; {}", mismatch.advice())
+            }
+            Failure::Store(why) => f.write_str(why),
             Failure::Opening(opening) => {
                 let (url, trouble) = opening.as_ref();
                 write!(f, "{url}: {trouble}; {}", trouble.advice())

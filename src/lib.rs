@@ -36,17 +36,18 @@ use report::Report;
 /// Runs a command line to its end. `environment` looks a variable up.
 pub fn run(cli: cli::Cli, environment: &dyn Fn(&str) -> Option<String>) -> Exit {
     let (level, format) = config::level(&cli);
-    let report = Report::start(level, format);
+    let report = Report::start(level, format).coloured(report::may_colour(environment));
     let outcome = config::Config::new(cli, environment).and_then(|config| {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;
-        let outcome = runtime.block_on(command::serve::serve(config, report.clone()));
+        let outcome = runtime.block_on(command::run(config, report.clone()));
         // A read of stdin that nobody cancels must not keep the process.
         runtime.shutdown_background();
         outcome
     });
     let exit = outcome.unwrap_or_else(|failure| {
         report.error(failure.to_string());
+        report.rows(&failure.rows());
         failure.exit()
     });
     report.flush();

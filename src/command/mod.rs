@@ -1,3 +1,21 @@
-//! Which command, and how its rooms are wired.
+//! Which rooms are wired for which command.
 
+mod lock;
+mod read;
 pub mod serve;
+
+use crate::config::{Config, Mode};
+use crate::failure::{Exit, Failure};
+use crate::report::Report;
+
+/// Does what the command line asks for.
+///
+/// # Errors
+/// It could not be done.
+pub async fn run(config: Config, report: Report) -> Result<Exit, Failure> {
+    match config.mode {
+        Mode::Serve => serve::serve(config, report).await,
+        Mode::WriteLock => lock::write(config, report).await,
+        Mode::Inspect { .. } => Err(Failure::NotYet("--inspect")),
+    }
+}

@@ -3,37 +3,67 @@
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::endpoint::Http;
 use crate::failure::{Exit, Failure};
-use crate::net::Client;
-use crate::relay::{self, Ending};
+use crate::relay::{self, Ending, NotOpened};
 use crate::report::{Report, visible};
+use crate::surface::Seal;
+use crate::wire::json;
+
+use super::{lock, read};
 
 /// Runs the proxy until the harness leaves.
 ///
 /// # Errors
 /// The endpoint could not be opened at start, or the trust roots are unusable.
 pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
-    config.secrets().iter().for_each(|secret| report.conceal(secret));
-    let client = Client::new(&config.url, config.extra_roots)
-        .map_err(|error| Failure::TrustRoots(visible(&error.to_string(), 200)))?;
+    let seal = Arc::<Seal>::default();
+    let http = read::way(&config, &seal, &report)?;
     report.info(format!("forwarding to {}", config.url));
-    let http = Http::new(
-        client,
-        config.url.clone(),
-        &config.headers,
-        config.token.as_ref(),
-        config.limits.message_bytes,
-        report.clone(),
-    );
-    let (input, output) = rmcp::transport::stdio_pipes();
+    let accept = accept(&config, report.clone());
+    let endpoint = relay::Endpoint { http, seal, pin: config.pin };
+    let pipes = rmcp::transport::stdio_pipes();
     let ending =
-        relay::run(Arc::new(http), config.limits, config.allow, report, input, output, stop_signal()).await;
+        relay::run(endpoint, accept, config.limits, config.allow, report, pipes, stop_signal()).await;
     match ending {
         Ok(Ending::HarnessLeft) => Ok(Exit::Done),
         Ok(Ending::Stopped) => Ok(Exit::Interrupted),
-        Err(trouble) => Err(Failure::Opening(Box::new((config.url, trouble)))),
+        Ok(Ending::Sealed) => Ok(Exit::Surface),
+        Err(NotOpened::Trouble(trouble)) => Err(Failure::Opening(Box::new((config.url, trouble)))),
+        Err(NotOpened::Mismatch(mismatch)) => Err(Failure::Surface(Box::new((config.url, *mismatch)))),
+        Err(NotOpened::Unrecorded(why)) => Err(Failure::Store(why)),
     }
+}
+
+/// Says at the start what is pinned and by which means, and writes an automatic lock at first use.
+fn accept(config: &Config, report: Report) -> relay::Accept {
+    let means = config.pin.means();
+    let to_write = config.lock.clone().filter(|place| place.automatic && config.pin.lock.is_none());
+    let (url, authorization) = (config.url.clone(), config.pin.authorization.clone());
+    Box::new(move |verified| {
+        let surface = verified.surface();
+        let declared = match &surface.declared {
+            Some(hash) => format!("the endpoint declares {}", visible(&json::quote(&hash.value), 120)),
+            None => "the endpoint declares none".into(),
+        };
+        if !means.is_empty() {
+            report.info(format!("the surface is the one pinned by {means}: {}, {declared}", surface.hash()));
+        } else if to_write.is_none() {
+            report.info(format!(
+                "the surface seen now is pinned for this session: {}, {declared}; to pin it for good add --expect-hash {} or --lock auto",
+                surface.hash(),
+                surface.hash()
+            ));
+        }
+        if let Some(place) = to_write {
+            lock::record(&place, &url, authorization, surface)?;
+            report.info(format!(
+                "first use: the surface {} ({declared}) is recorded in {} and enforced from now on; --write-lock accepts a change",
+                surface.hash(),
+                place.path.display()
+            ));
+        }
+        Ok(())
+    })
 }
 
 /// Resolves when a signal asks us to stop.

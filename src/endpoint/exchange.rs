@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::HeaderValue;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::http::{self, Answer, EventStream, Fields, Media};
 use super::session::Session;
 use super::trouble::Trouble;
-use crate::wire::{Era, Message, parse};
+use crate::wire::{Era, Message};
 
 /// How often a broken legacy stream is taken up again without anything new arriving in between.
 const MAX_RESUMES: u32 = 5;
@@ -51,6 +52,7 @@ pub struct Exchange {
     cancel_on_drop: bool,
     had_session: bool,
     resumes: u32,
+    _under_way: TaskTrackerToken,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,7 @@ impl Exchange {
             cancel_on_drop: session.era() == Era::Legacy && method != "initialize",
             had_session: session.has_id(),
             resumes: 0,
+            _under_way: session.exchanges.token(),
         };
         match session.post(fields, body).await {
             Ok(answer) => {
@@ -161,7 +164,7 @@ impl Exchange {
 
     /// One message of an event stream.
     fn event(&self, data: Vec<u8>) -> Step {
-        let message = match parse(data) {
+        let message = match self.session.read(data) {
             Ok(message) => message,
             Err(wrong) => return Step::Done(Reply::Trouble(Trouble::MalformedAnswer(malformed(&wrong)))),
         };
@@ -209,7 +212,7 @@ impl Exchange {
         if let Some(trouble) = wrong_type {
             return Reply::Trouble(trouble);
         }
-        match parse(body) {
+        match self.session.read(body) {
             Ok(message) if message.is_answer() => self.answer(message),
             Ok(_) => Reply::Trouble(Trouble::MalformedAnswer("a request instead of an answer".into())),
             Err(wrong) => Reply::Trouble(Trouble::MalformedAnswer(malformed(&wrong))),
@@ -219,7 +222,7 @@ impl Exchange {
     async fn not_a_success(&self, answer: Answer) -> Reply {
         let status = answer.status;
         let plain = Trouble::HttpStatus { status, retry_after: answer.retry_after() };
-        let message = match answer.into_body().read().await.ok().map(parse) {
+        let message = match answer.into_body().read().await.ok().map(|body| self.session.read(body)) {
             Some(Ok(message)) if message.error().is_some() => Some(message),
             _ => None,
         };

@@ -1,7 +1,7 @@
 //! Requests to the one URL, with the token. Nothing else in the program holds the token or sends to the endpoint.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::header::{
@@ -17,6 +17,7 @@ use crate::net::url::without_query;
 use crate::net::{self, Client, EndpointUrl, Lost};
 use crate::report::{Report, visible};
 use crate::secret::AccessToken;
+use crate::surface::Seal;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -46,6 +47,7 @@ pub struct Http {
     has_token: bool,
     limit: usize,
     next_id: AtomicU64,
+    seal: Arc<Seal>,
     report: Report,
 }
 
@@ -58,6 +60,11 @@ impl SessionId {
     /// Whether the endpoint gave one.
     pub(super) fn is_some(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Takes it away, so that it is given up once.
+    pub(super) fn take(&self) -> Self {
+        SessionId(Mutex::new(self.0.lock().unwrap_or_else(PoisonError::into_inner).take()))
     }
 
     fn adopt(&self, headers: &HeaderMap, report: &Report) {
@@ -99,13 +106,14 @@ pub(super) struct Body {
 }
 
 impl Http {
-    /// `headers` go to the endpoint alone, with every request.
+    /// `headers` go to the endpoint alone, with every request. Once `seal` is closed nothing is sent any more.
     pub fn new(
         client: Client,
         url: EndpointUrl,
         headers: &HeaderMap,
         token: Option<&AccessToken>,
         limit: usize,
+        seal: Arc<Seal>,
         report: Report,
     ) -> Self {
         let mut fixed = HeaderMap::with_capacity(16);
@@ -132,8 +140,14 @@ impl Http {
             has_token: token.is_some(),
             limit,
             next_id: AtomicU64::new(1),
+            seal,
             report,
         }
+    }
+
+    /// What every message of the endpoint is shown to.
+    pub(super) fn seal(&self) -> &Seal {
+        &self.seal
     }
 
     /// A request id. None is used twice, whatever session it is used in.
@@ -178,6 +192,9 @@ impl Http {
         fields: Fields,
         body: Bytes,
     ) -> Result<Answer, Trouble> {
+        if self.seal.is_closed() {
+            return Err(Trouble::Sealed);
+        }
         let mut headers = fixed.clone();
         headers.reserve(fields.len() + 1);
         if let Some(id) = &*session.0.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -16,6 +16,7 @@ pub use backoff::Backoff;
 pub use exchange::{Exchange, Reply, Step};
 pub use http::Http;
 pub use opening::{Opened, Patience};
-pub use session::{Session, Unsolicited};
+pub use session::{OwnMethod, Session, Unsolicited};
+pub use survey::read_again;
 pub use trouble::Trouble;
 pub use watch::{Filter, Watch, WatchEvent, missed};

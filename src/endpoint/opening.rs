@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::exchange::Reply;
 use super::http::Http;
-use super::session::{Session, Unsolicited, refused};
+use super::session::{OwnMethod, Session, Unsolicited, refused};
 use super::survey;
 use super::trouble::Trouble;
 use crate::limits::Limits;
@@ -67,8 +67,11 @@ pub async fn open(
     };
     let (session, unsolicited, result) = opened;
     let opening = result.into_payload();
-    match survey::read(&session, opening, limits, patience, report).await {
-        Ok(observed) => Ok(Opened { session, unsolicited, observed }),
+    match survey::read(&session, opening, limits, patience).await {
+        Ok(mut observed) => {
+            survey::learn_parameter_headers(&session, &mut observed, report);
+            Ok(Opened { session, unsolicited, observed })
+        }
         Err(trouble) => {
             session.close(GIVING_UP).await;
             Err(trouble)
@@ -79,7 +82,7 @@ pub async fn open(
 /// Asks in modern form. `None` means: legacy (MCP 2026-07-28 "Versioning").
 async fn discover(session: &Arc<Session>, patience: Patience) -> Result<Option<Message>, Trouble> {
     let ask = || async {
-        match session.ask_raw("server/discover", "{}").await? {
+        match session.ask_raw(OwnMethod::Discover, "{}").await? {
             Reply::Trouble(trouble) if trouble.is_passing() => Err(trouble),
             reply => Ok(reply),
         }
@@ -158,7 +161,7 @@ async fn initialize(
     );
     let (session, inbox) = Session::new(http, Era::Legacy, client, report.clone());
     begun(&session);
-    let result = match patiently(patience, || session.ask("initialize", &params)).await {
+    let result = match patiently(patience, || session.ask(OwnMethod::Initialize, &params)).await {
         Ok(result) => result,
         Err(Trouble::HttpStatus { status: status @ (400 | 404 | 405), .. }) => {
             return Err(Trouble::NotMcp(format!(

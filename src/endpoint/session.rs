@@ -15,9 +15,9 @@ use super::park::Parking;
 use super::trouble::Trouble;
 use super::watch::Watches;
 use crate::report::{Report, visible};
-use crate::surface::{Cleared, ParameterHeaders};
+use crate::surface::{Cleared, Kind, ParameterHeaders};
 use crate::wire::meta::Stamp;
-use crate::wire::{Client, Era, Message, Object, json, meta, method};
+use crate::wire::{Client, Era, Malformed, Message, Object, json, meta, method};
 
 /// A request of our own is given up after this; calls of the harness have no limit.
 pub(super) const OWN_LIMIT: Duration = Duration::from_secs(60);
@@ -39,6 +39,34 @@ pub enum Unsolicited {
     SessionLost,
 }
 
+/// The requests that this program makes of its own accord. Everything else leaves by [`Session::send`], with a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnMethod {
+    /// `server/discover`
+    Discover,
+    /// `initialize`
+    Initialize,
+    /// The method that lists these.
+    List(Kind),
+    /// `logging/setLevel`
+    SetLogLevel,
+    /// `resources/subscribe`
+    Subscribe,
+}
+
+impl OwnMethod {
+    /// As it is written in a request.
+    pub fn name(self) -> &'static str {
+        match self {
+            OwnMethod::Discover => "server/discover",
+            OwnMethod::Initialize => "initialize",
+            OwnMethod::List(kind) => kind.method(),
+            OwnMethod::SetLogLevel => "logging/setLevel",
+            OwnMethod::Subscribe => "resources/subscribe",
+        }
+    }
+}
+
 /// An open relation to the endpoint.
 #[derive(Debug)]
 pub struct Session {
@@ -54,6 +82,8 @@ pub struct Session {
     pub parking: Parking,
     parameter_headers: OnceLock<ParameterHeaders>,
     tasks: TaskTracker,
+    /// One token for each request under way.
+    pub(super) exchanges: TaskTracker,
     stop: CancellationToken,
     report: Report,
 }
@@ -80,6 +110,7 @@ impl Session {
             parking: Parking::default(),
             parameter_headers: OnceLock::new(),
             tasks: TaskTracker::new(),
+            exchanges: TaskTracker::new(),
             stop: CancellationToken::new(),
             report,
         });
@@ -192,24 +223,24 @@ impl Session {
     ///
     /// # Errors
     /// [`Trouble::Refused`] for a JSON-RPC error, anything else for no usable answer.
-    pub async fn ask(self: &Arc<Self>, method: &str, params: &str) -> Result<Message, Trouble> {
+    pub async fn ask(self: &Arc<Self>, method: OwnMethod, params: &str) -> Result<Message, Trouble> {
         match self.ask_raw(method, params).await? {
             Reply::Result(message) => Ok(message),
-            Reply::Error(message, _) => Err(refused(method, &message)),
+            Reply::Error(message, _) => Err(refused(method.name(), &message)),
             Reply::Trouble(trouble) => Err(trouble),
         }
     }
 
     /// As [`Session::ask`], with the error as it came.
-    pub(super) async fn ask_raw(self: &Arc<Self>, method: &str, params: &str) -> Result<Reply, Trouble> {
+    pub(super) async fn ask_raw(self: &Arc<Self>, method: OwnMethod, params: &str) -> Result<Reply, Trouble> {
         let limited = tokio::time::timeout(OWN_LIMIT, self.ask_unlimited(method, params)).await;
         limited.unwrap_or(Err(Trouble::TimedOut { seconds: OWN_LIMIT.as_secs() }))
     }
 
-    async fn ask_unlimited(self: &Arc<Self>, method: &str, params: &str) -> Result<Reply, Trouble> {
+    async fn ask_unlimited(self: &Arc<Self>, method: OwnMethod, params: &str) -> Result<Reply, Trouble> {
         let read = Object::read(params).unwrap_or_default();
         let stamped = match method {
-            "initialize" => params.to_owned(),
+            OwnMethod::Initialize => params.to_owned(),
             _ => meta::stamp_params(
                 &read,
                 &Object::default(),
@@ -217,14 +248,11 @@ impl Session {
                 &Stamp { era: self.era, capabilities: "{}", log_level: None, progress_token: None },
             ),
         };
-        let headers = match (self.era, method) {
-            (Era::Modern, _) => modern_headers(
-                method,
-                method::name_header_source(method).and_then(|key| read.string(key)).as_deref(),
-            ),
-            (Era::Legacy, _) => self.version_header(),
+        let headers = match self.era {
+            Era::Modern => modern_headers(method.name(), None),
+            Era::Legacy => self.version_header(),
         };
-        let mut exchange = Exchange::open(self, method, &stamped, headers).await?;
+        let mut exchange = Exchange::open(self, method.name(), &stamped, headers).await?;
         loop {
             match exchange.next().await {
                 // Nobody may be listening yet, and nobody needs what comes with a request of our own.
@@ -284,6 +312,13 @@ impl Session {
             self.report.verbose(|| format!("a message without an answer was not taken: {trouble}"));
         }
         outcome
+    }
+
+    /// Reads a message of the endpoint. There is no other way, so each is shown to the seal.
+    pub(super) fn read(&self, data: Vec<u8>) -> Result<Message, Malformed> {
+        let message = crate::wire::parse(data)?;
+        self.http.seal().see(&message);
+        Ok(message)
     }
 
     /// Sends one message of this session.
@@ -400,7 +435,7 @@ impl Session {
         if data.is_empty() {
             return;
         }
-        match crate::wire::parse(data) {
+        match self.read(data) {
             Ok(message) if message.method() == Some("ping") && message.id().is_some() => {
                 let _ = self.decline(&message).await;
             }
@@ -414,6 +449,12 @@ impl Session {
     /// Resolves when the session is ended.
     pub async fn ended(&self) {
         self.stop.cancelled().await;
+    }
+
+    /// Resolves when no request is under way in it any more.
+    pub async fn idle(&self) {
+        self.exchanges.close();
+        self.exchanges.wait().await;
     }
 
     /// Ends everything that runs in the session. Takes at most `limit`.
@@ -430,8 +471,9 @@ impl Session {
         // What still waits to be told must not cost the endpoint its session.
         self.end(limit / 3).await;
         let _ = tokio::time::timeout(limit - limit / 3, async {
-            if self.id.is_some() {
-                let _ = self.http.delete(&self.id, self.version_header()).await;
+            let id = self.id.take();
+            if id.is_some() {
+                let _ = self.http.delete(&id, self.version_header()).await;
             }
         })
         .await;

@@ -6,12 +6,31 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::opening::{Patience, patiently};
-use super::session::Session;
+use super::session::{OwnMethod, Session};
 use super::trouble::Trouble;
 use crate::limits::Limits;
 use crate::report::{Report, visible};
 use crate::surface::{Kind, List, Observed, ParameterHeaders};
 use crate::wire::{Era, Object, json};
+
+/// Reads it again in the session that it was read in. A legacy opening belongs to its session; a modern one is asked for
+/// again, as its instructions are part of the surface.
+///
+/// # Errors
+/// It cannot be read whole.
+pub async fn read_again(
+    session: &Arc<Session>,
+    before: &Observed,
+    limits: &Limits,
+) -> Result<Observed, Trouble> {
+    let opening = match session.era() {
+        Era::Legacy => before.opening.clone(),
+        Era::Modern => {
+            patiently(Patience::Start, || session.ask(OwnMethod::Discover, "{}")).await?.into_payload()
+        }
+    };
+    read(session, opening, limits, Patience::Start).await
+}
 
 /// Reads what the endpoint offers. `opening` is the result of `server/discover` or `initialize`.
 pub(super) async fn read(
@@ -19,7 +38,6 @@ pub(super) async fn read(
     opening: Bytes,
     limits: &Limits,
     patience: Patience,
-    report: &Report,
 ) -> Result<Observed, Trouble> {
     let text = std::str::from_utf8(&opening).unwrap_or_default();
     let object = Object::read(text)
@@ -46,11 +64,7 @@ pub(super) async fn read(
         list(Kind::ResourceTemplates),
         list(Kind::Skills)
     );
-    let mut tools = tools?;
-    if session.era() == Era::Modern {
-        session.learn_parameter_headers(learn(tools.as_mut(), report));
-    }
-    let lists = [tools, prompts?, templates?, skills?].into_iter().flatten();
+    let lists = [tools?, prompts?, templates?, skills?].into_iter().flatten();
     Ok(Observed::new(session.era(), opening.clone(), lists))
 }
 
@@ -66,7 +80,7 @@ async fn read_list(
     let mut bytes = 0;
     let mut params = "{}".to_owned();
     for _ in 0..limits.pages {
-        let result = match patiently(patience, || session.ask(method, &params)).await {
+        let result = match patiently(patience, || session.ask(OwnMethod::List(kind), &params)).await {
             Ok(message) => message.into_payload(),
             // Declared, but not there: some servers declare resources and know no templates.
             Err(Trouble::Refused { code, .. })
@@ -102,22 +116,18 @@ fn next_cursor(result: &Bytes) -> Option<String> {
     object.string("nextCursor").map(std::borrow::Cow::into_owned)
 }
 
-/// A tool whose `x-mcp-header` is invalid is left out of what is served (MCP 2026-07-28), the others stay.
-fn learn(tools: Option<&mut List>, report: &Report) -> ParameterHeaders {
+/// Learns which arguments are mirrored in headers. A tool whose `x-mcp-header` is invalid is left out of what is served
+/// (MCP 2026-07-28), the others stay; all of them stay part of the surface.
+pub(super) fn learn_parameter_headers(session: &Session, observed: &mut Observed, report: &Report) {
+    if session.era() == Era::Legacy {
+        return;
+    }
     let mut headers = ParameterHeaders::default();
-    let Some(tools) = tools else { return headers };
-    let mut invalid = Vec::new();
-    for (name, tool) in tools.items() {
-        if let Err(why) = headers.learn(name, tool) {
-            report.warning(format!(
-                "tool {} is left out: {why}; its operator must correct it",
-                visible(&json::quote(name), 80)
-            ));
-            invalid.push(name.to_owned());
-        }
-    }
-    for name in invalid {
-        tools.hide(&name);
-    }
-    headers
+    observed.hide(Kind::Tools, |name, tool| {
+        let wrong = headers.learn(name, tool).err()?;
+        let name = visible(&json::quote(name), 80);
+        report.warning(format!("tool {name} is left out: {wrong}; its operator must correct it"));
+        Some(())
+    });
+    session.learn_parameter_headers(headers);
 }

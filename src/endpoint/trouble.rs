@@ -78,6 +78,8 @@ pub enum Trouble {
     },
     /// A request where the protocol allows none.
     ServerRequest(String),
+    /// The surface is not the pinned one: nothing is sent any more, and nothing passes.
+    Sealed,
 }
 
 impl Trouble {
@@ -103,6 +105,7 @@ impl Trouble {
             Trouble::NotMcp(_) => "not_mcp",
             Trouble::TimedOut { .. } => "timed_out",
             Trouble::ServerRequest(_) => "protocol_violation",
+            Trouble::Sealed => "surface_changed",
         }
     }
 
@@ -242,6 +245,11 @@ impl fmt::Display for Trouble {
             Trouble::ServerRequest(method) => {
                 write!(f, "the endpoint sent a request ({method}) where the protocol allows none")
             }
+            // Nothing of what is different: these words reach the model.
+            Trouble::Sealed => f.write_str(
+                "the endpoint's tools, prompts, instructions or skills are not what was agreed to; nothing passes any more, \
+                 the user finds the difference on stderr of mcp-hasp and with mcp-hasp --inspect",
+            ),
         }
     }
 }

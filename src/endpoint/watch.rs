@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::exchange::{Exchange, Reply, Step, modern_headers};
-use super::session::{OWN_LIMIT, Session, refused};
+use super::session::{OWN_LIMIT, OwnMethod, Session, refused};
 use super::trouble::Trouble;
 use crate::wire::meta::{self, Stamp};
 use crate::wire::{Era, Message, Object, json};
@@ -16,9 +16,13 @@ use crate::wire::{Era, Message, Object, json};
 /// Events that may wait; a watch that falls further behind ends, and its owner reads afresh.
 const QUEUE: usize = 256;
 
-/// What is to be watched. Changes of tools and prompts are none of a harness's business: its lists are pinned.
+/// What is to be watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// The list of tools. Never for a harness: its lists are pinned.
+    pub tools_list: bool,
+    /// The list of prompts. Never for a harness either.
+    pub prompts_list: bool,
     /// The list of resources.
     pub resources_list: bool,
     /// Single resources.
@@ -32,8 +36,11 @@ impl Filter {
             .get("resourceSubscriptions")
             .and_then(|text| json::array_items(text).ok())
             .unwrap_or_default();
+        let wants = |member: &str| notifications.get(member) == Some("true");
         Filter {
-            resources_list: notifications.get("resourcesListChanged") == Some("true"),
+            tools_list: wants("toolsListChanged"),
+            prompts_list: wants("promptsListChanged"),
+            resources_list: wants("resourcesListChanged"),
             uris: uris
                 .iter()
                 .filter_map(|(uri, _)| json::decode_string(uri).map(std::borrow::Cow::into_owned))
@@ -43,14 +50,26 @@ impl Filter {
 
     /// Whether there is nothing to watch.
     pub fn is_empty(&self) -> bool {
-        !self.resources_list && self.uris.is_empty()
+        self.uris.is_empty() && !self.resources_list && !self.tools_list && !self.prompts_list
+    }
+
+    /// What of it is a harness's business: its lists of tools and prompts are pinned.
+    #[must_use]
+    pub fn for_harness(self) -> Self {
+        Filter { tools_list: false, prompts_list: false, ..self }
     }
 
     /// The `notifications` member.
     pub fn to_json(&self) -> String {
         let mut members = Vec::new();
-        if self.resources_list {
-            members.push(r#""resourcesListChanged":true"#.to_owned());
+        for (wanted, member) in [
+            (self.tools_list, "toolsListChanged"),
+            (self.prompts_list, "promptsListChanged"),
+            (self.resources_list, "resourcesListChanged"),
+        ] {
+            if wanted {
+                members.push(format!("\"{member}\":true"));
+            }
         }
         if !self.uris.is_empty() {
             let uris: Vec<_> = self.uris.iter().map(|uri| json::quote(uri)).collect();
@@ -62,6 +81,8 @@ impl Filter {
     /// Whether an event falls under it. The URI may be that of a sub-resource (MCP "Subscriptions").
     fn wants(&self, method: &str, uri: Option<&str>) -> bool {
         match (method, uri) {
+            ("notifications/tools/list_changed", _) => self.tools_list,
+            ("notifications/prompts/list_changed", _) => self.prompts_list,
             ("notifications/resources/list_changed", _) => self.resources_list,
             ("notifications/resources/updated", Some(uri)) => {
                 self.uris.iter().any(|watched| is_within(uri, watched))
@@ -174,7 +195,7 @@ impl Session {
                 continue;
             }
             let params = format!(r#"{{"uri":{}}}"#, json::quote(uri));
-            match self.ask_raw("resources/subscribe", &params).await {
+            match self.ask_raw(OwnMethod::Subscribe, &params).await {
                 Ok(Reply::Result(_)) => continue,
                 Ok(Reply::Error(message, _)) => {
                     refusals.insert(uri.clone(), message);
@@ -186,7 +207,7 @@ impl Session {
             entry.uris.pop();
             self.watches.count_down(uri);
         }
-        let honoured = Filter { resources_list: filter.resources_list, uris: entry.uris.clone() };
+        let honoured = Filter { uris: entry.uris.clone(), ..filter.clone() };
         self.watches.settle(entry.key, honoured.clone());
         Watch { honoured, refusals, events, _open: Open::Entry(entry) }
     }
@@ -195,6 +216,8 @@ impl Session {
 /// The endpoint may promise less than was asked, and nothing else.
 fn narrowed(said: Filter, asked: &Filter) -> Filter {
     Filter {
+        tools_list: said.tools_list && asked.tools_list,
+        prompts_list: said.prompts_list && asked.prompts_list,
         resources_list: said.resources_list && asked.resources_list,
         uris: asked.uris.iter().filter(|uri| said.uris.contains(uri)).cloned().collect(),
     }
@@ -285,7 +308,7 @@ impl Watches {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).open.clear();
     }
 
-    /// Hands an update to who watches it; gives back what is none.
+    /// Hands an update to who watches it; gives back what is none, or concerns the surface as well.
     pub(super) fn deliver(&self, message: Message) -> Option<Message> {
         let method = match message.method() {
             Some(method @ ("notifications/resources/updated" | "notifications/resources/list_changed")) => {
@@ -294,14 +317,15 @@ impl Watches {
             _ => return Some(message),
         };
         let uri = message.payload().string("uri").map(std::borrow::Cow::into_owned);
-        let params = message.into_payload();
+        let params = Bytes::copy_from_slice(message.payload().text().as_bytes());
+        let of_the_surface = method.ends_with("/list_changed");
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // One that cannot keep up is ended; its owner watches again and reads afresh.
         state.open.retain(|_, (filter, events)| {
             !filter.wants(&method, uri.as_deref())
                 || events.try_send(WatchEvent::Note(method.clone(), params.clone())).is_ok()
         });
-        None
+        of_the_surface.then_some(message)
     }
 }
 
@@ -326,8 +350,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_watched_resource_is_watched_and_a_neighbour_is_not() {
-        let filter =
-            Filter { resources_list: false, uris: vec!["game://seat/q7".into(), "file:///a/".into()] };
+        let filter = Filter { uris: vec!["game://seat/q7".into(), "file:///a/".into()], ..Filter::default() };
         let wants = |uri| filter.wants("notifications/resources/updated", Some(uri));
         assert!(
             wants("game://seat/q7")
@@ -343,7 +366,12 @@ mod tests {
     fn a_filter_is_read_and_written() {
         let text = r#"{"toolsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["a","\u0062"],"x":1}"#;
         let filter = Filter::read(&Object::read(text).unwrap());
-        assert_eq!(filter.to_json(), r#"{"resourcesListChanged":true,"resourceSubscriptions":["a","b"]}"#);
-        assert!(Filter::read(&Object::read(r#"{"promptsListChanged":true}"#).unwrap()).is_empty());
+        assert_eq!(
+            filter.to_json(),
+            r#"{"toolsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["a","b"]}"#
+        );
+        let of_harness = filter.for_harness().to_json();
+        assert_eq!(of_harness, r#"{"resourcesListChanged":true,"resourceSubscriptions":["a","b"]}"#);
+        assert!(!Filter::read(&Object::read(r#"{"promptsListChanged":true}"#).unwrap()).is_empty());
     }
 }

@@ -74,12 +74,13 @@ async fn ask(
     undelivered: mpsc::Sender<Trouble>,
 ) {
     let answer = match harness {
-        Some(harness) => {
+        // A question passes as little as an answer while the surface is in doubt.
+        Some(harness) if relay.undoubted().await.is_ok() => {
             harness.initialized().await;
             let params = question.payload().text().to_owned();
             relay.questions.ask(question.method().unwrap_or_default(), params.into()).await
         }
-        None => None,
+        _ => None,
     };
     let delivered = match answer.as_ref().and_then(Message::result) {
         Some(result) => endpoint.answer(&question, &format!("\"result\":{result}")).await,

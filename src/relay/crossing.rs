@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::Relay;
 use super::asks::Asks;
 use super::calls::same_token;
-use super::opening::Reopen;
 use super::refusal;
+use super::unsolicited::is_announcement;
 use super::url_elicitation::as_question;
-use crate::endpoint::{Exchange, Reply, Step, Trouble};
+use super::wishes::Again;
+use crate::endpoint::{Exchange, OwnMethod, Reply, Step, Trouble};
 use crate::harness::notification_line;
-use crate::surface::{Admitted, Cleared, Gate};
+use crate::surface::{Admitted, Cleared};
 use crate::wire::meta::Edit;
 use crate::wire::{Era, Message, Object, Payload, Question, Request, code, json, method};
 
@@ -35,17 +36,24 @@ impl Relay {
     pub async fn cross(self: &Arc<Self>, request: &Request, caller: Era) -> Crossed {
         let mut attempt = 1;
         loop {
-            let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+            let open = self.told_of(request.client.client()).await?;
             let cleared = open.gate.clear(request).map_err(|refused| refusal::refused(&refused))?;
             let trouble = match self.attempt(&open, cleared, caller).await {
-                Ok(crossed) => return crossed,
+                Ok(crossed) => {
+                    // It waits as long as the surface is in doubt; then it passes, or nothing does.
+                    let undoubted = self.undoubted().await;
+                    return crossed.and_then(|admitted| match undoubted {
+                        Ok(()) => Ok(admitted),
+                        Err(trouble) => Err(refusal::trouble(&trouble, request.method())),
+                    });
+                }
                 Err(trouble) => trouble,
             };
             self.report.debug(|| format!("{}: {trouble}", crate::report::visible(request.method(), 80)));
             let again = match &trouble {
                 // The endpoint did not handle it: the session was gone.
                 Trouble::SessionLost => {
-                    self.reopen(open.generation, Reopen::Lost);
+                    self.reopen(open.generation, Again::Lost);
                     true
                 }
                 Trouble::ConnectionLost => method::repeatable(request.method()),
@@ -74,7 +82,7 @@ impl Relay {
                 return Ok(Err(refusal::error(code::INVALID_PARAMS, text, None)));
             }
             Parked::Nothing => {
-                if caller == Era::Modern && session.era() == Era::Legacy && open.offers("logging") {
+                if caller == Era::Modern && session.era() == Era::Legacy && open.offers.logging {
                     self.ask_for_log_messages(open, request).await;
                 }
                 session.send(cleared).await?
@@ -117,9 +125,13 @@ impl Relay {
                     }
                 }
                 Step::Done(Reply::Result(message)) => {
-                    return Ok(open.gate.admit(cleared, message).map_err(|why| refusal::withheld(&why)));
+                    let admitted = open.gate.admit(cleared, session.era(), message);
+                    return Ok(admitted.map_err(|why| refusal::withheld(&why)));
                 }
-                Step::Done(Reply::Error(message, _)) => {
+                Step::Done(Reply::Error(message, status)) => {
+                    if speaks_against(session.era(), message.payload().get("code"), status.as_ref()) {
+                        self.reopen(open.generation, Again::Replaced);
+                    }
                     let asked = match (caller, session.era()) {
                         (Era::Modern, Era::Legacy) => {
                             as_question(&message.payload(), request.client.client())
@@ -130,10 +142,15 @@ impl Relay {
                         Some(question) => question.and_then(|question| {
                             open.gate.admit_question(cleared, question).map_err(|why| refusal::withheld(&why))
                         }),
-                        None => Gate::admit_error(message).map_err(|why| refusal::withheld(&why)),
+                        None => open.gate.admit_error(message).map_err(|why| refusal::withheld(&why)),
                     });
                 }
-                Step::Done(Reply::Trouble(trouble)) => return Err(trouble),
+                Step::Done(Reply::Trouble(trouble)) => {
+                    if speaks_against(session.era(), None, Some(&trouble)) {
+                        self.reopen(open.generation, Again::Replaced);
+                    }
+                    return Err(trouble);
+                }
             }
         }
     }
@@ -160,6 +177,12 @@ impl Relay {
 
     /// A notification that came with a request.
     async fn note(&self, note: Message, request: &Request, caller: Era, session: &crate::endpoint::Session) {
+        if is_announcement(&note) {
+            return session.unsolicited(note).await;
+        }
+        if self.undoubted().await.is_err() {
+            return;
+        }
         match note.method() {
             Some("notifications/progress") => {
                 let said = note.payload().get("progressToken").map(str::to_owned);
@@ -182,23 +205,39 @@ impl Relay {
 
     /// A modern harness names a level with each request; a legacy endpoint has one for all: the lowest asked for.
     async fn ask_for_log_messages(&self, open: &super::Open, request: &Request) {
-        let Some(rank) = request.log_level.as_deref().and_then(rank) else { return };
-        let lower = {
-            let mut lowest = open.log_rank.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let lower = lowest.is_none_or(|held| rank < held);
-            if lower {
-                *lowest = Some(rank);
+        let Some(level) = request.log_level.as_deref() else { return };
+        let Some(rank) = rank(level) else { return };
+        let lowest = || open.log_rank.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if lowest().is_some_and(|held| held <= rank) {
+            return;
+        }
+        match open.session.ask(OwnMethod::SetLogLevel, &format!("{{\"level\":{level}}}")).await {
+            Ok(_) => {
+                let mut held = lowest();
+                *held = Some(held.map_or(rank, |held| held.min(rank)));
             }
-            lower
-        };
-        if lower {
-            let level = request.log_level.as_deref().unwrap_or_default();
-            if let Err(trouble) =
-                open.session.ask("logging/setLevel", &format!("{{\"level\":{level}}}")).await
-            {
+            Err(trouble) => {
                 self.report.verbose(|| format!("the endpoint's log level could not be set: {trouble}"));
             }
         }
+    }
+}
+
+/// Whether an answer says that the endpoint is not of the era it was of when it was opened (MCP 2026-07-28 "Versioning").
+/// Then it is opened again, and verified again.
+fn speaks_against(era: Era, code: Option<&str>, trouble: Option<&Trouble>) -> bool {
+    let status = match trouble {
+        Some(Trouble::HttpStatus { status, .. }) => Some(*status),
+        _ => None,
+    };
+    let refused = matches!(status, Some(400 | 404 | 405 | 406 | 415 | 422));
+    match (era, code.and_then(|code| code.parse::<i64>().ok())) {
+        // A modern endpoint says what is wrong in a JSON-RPC error of the current specification.
+        (Era::Modern, None) => refused,
+        (Era::Modern, Some(code)) => refused && (-32019..=-32000).contains(&code),
+        (Era::Legacy, None) => refused && status != Some(404),
+        (Era::Legacy, Some(-32022..=-32020)) => true,
+        (Era::Legacy, Some(code)) => status == Some(400) && code == code::INVALID_PARAMS,
     }
 }
 

@@ -19,7 +19,7 @@ impl Relay {
             return error_line(id.as_str(), error.into());
         };
         let filter = match self.ready().await {
-            Ok(open) => open.offered(Filter::read(&notifications)),
+            Ok(open) => open.offered(Filter::read(&notifications).for_harness()),
             Err(trouble) => return error_line(id.as_str(), refusal::trouble(&trouble, "opening").into()),
         };
         if filter.is_empty() {
@@ -78,7 +78,9 @@ impl Relay {
     }
 
     async fn tell(&self, id: &Id, method: &str, params: &Bytes) {
-        self.stdout.send(notification_line(method, stamped(id, params))).await;
+        if self.undoubted().await.is_ok() {
+            self.stdout.send(notification_line(method, stamped(id, params))).await;
+        }
     }
 }
 

@@ -11,6 +11,8 @@ pub mod route;
 pub mod subscriptions;
 pub mod unsolicited;
 mod url_elicitation;
+mod watching;
+mod wishes;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,13 +27,14 @@ use crate::endpoint::{Filter, Http, Session, Trouble};
 use crate::harness::{LegacySession, Line, Questions, Stdin, Stdout, error_line, modern, stdout};
 use crate::limits::{Allow, Limits};
 use crate::report::Report;
-use crate::surface::{Gate, Observed};
+use crate::surface::{Gate, Observed, Offers, Pin, Seal};
 use crate::wire::code::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 use crate::wire::parse::MAX_DEPTH;
 use crate::wire::request::progress_token;
-use crate::wire::{Declared, Era, Malformed, Message, Object, Payload, json, meta, parse};
+use crate::wire::{Client, Declared, Era, Malformed, Message, Object, Payload, json, meta, parse};
 
 use calls::{Calls, NotTaken};
+pub use opening::{Accept, NotOpened};
 use subscriptions::Subscriptions;
 
 /// The first message is answered within 20 s whatever happens; this leaves room for a slow machine.
@@ -51,12 +54,13 @@ pub struct Relay {
     stdout: Stdout,
     questions: Questions,
     calls: Arc<Calls>,
+    seal: Arc<Seal>,
     phase: watch::Sender<Phase>,
-    /// The session that was begun last, whatever became of it.
-    begun: Mutex<Option<Arc<Session>>>,
-    reopen: mpsc::Sender<opening::Reopen>,
+    sessions: opening::Sessions,
+    wishes: wishes::Wishes,
     legacy: Mutex<Option<Arc<LegacySession>>>,
-    first: watch::Sender<Option<Arc<Declared>>>,
+    /// Everything that the harness has said it can do, once it has said something.
+    declared: watch::Sender<Option<Client>>,
     subscriptions: Subscriptions,
     tasks: TaskTracker,
     leaving: CancellationToken,
@@ -66,7 +70,7 @@ pub struct Relay {
 /// Where the endpoint stands.
 #[derive(Clone, Debug)]
 enum Phase {
-    /// It is being opened; requests wait.
+    /// It is being opened, or looked at again; everything waits.
     Opening,
     /// It was opened and read; requests pass.
     Ready(Arc<Open>),
@@ -74,13 +78,13 @@ enum Phase {
     Failed(Trouble),
 }
 
-/// An opened endpoint. Requests can only be sent through one, so nothing passes before it was read.
+/// An opened endpoint whose surface was verified: there is no gate without that. Requests can only be sent through one.
 #[derive(Debug)]
 pub struct Open {
     generation: u64,
     session: Arc<Session>,
-    observed: Arc<Observed>,
-    gate: Gate,
+    gate: Arc<Gate>,
+    offers: Offers,
     log_rank: Mutex<Option<usize>>,
 }
 
@@ -91,6 +95,19 @@ pub enum Ending {
     HarnessLeft,
     /// A signal asked for it.
     Stopped,
+    /// Either, after the surface had turned out not to be the pinned one.
+    Sealed,
+}
+
+/// What a run serves.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// The way to it.
+    pub http: Arc<Http>,
+    /// The same as in `http`.
+    pub seal: Arc<Seal>,
+    /// What the user agreed to.
+    pub pin: Pin,
 }
 
 /// Who sent a request, as far as its own claim goes.
@@ -130,22 +147,22 @@ impl Caller {
 /// Serves a harness until it leaves, or `stop` resolves.
 ///
 /// # Errors
-/// The endpoint could not be opened at start.
+/// The endpoint could not be opened at start, or its surface is not the pinned one.
 pub async fn run<R, W>(
-    http: Arc<Http>,
+    endpoint: Endpoint,
+    accept: Accept,
     limits: Limits,
     allow: Allow,
     report: Report,
-    input: R,
-    output: W,
+    (input, output): (R, W),
     stop: impl Future<Output = ()>,
-) -> Result<Ending, Trouble>
+) -> Result<Ending, NotOpened>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (stdout, lines) = Stdout::new();
-    let (reopen, reopenings) = mpsc::channel(1);
+    let Endpoint { http, seal, pin } = endpoint;
     let (subscriptions, changes) = Subscriptions::new();
     let relay = Arc::new(Relay {
         questions: Questions::new(stdout.clone()),
@@ -155,11 +172,12 @@ where
         report,
         stdout,
         calls: Arc::default(),
+        seal: Arc::clone(&seal),
         phase: watch::Sender::new(Phase::Opening),
-        begun: Mutex::default(),
-        reopen,
+        sessions: opening::Sessions::default(),
+        wishes: wishes::Wishes::default(),
         legacy: Mutex::default(),
-        first: watch::Sender::new(None),
+        declared: watch::Sender::new(None),
         subscriptions,
         tasks: TaskTracker::new(),
         leaving: CancellationToken::new(),
@@ -168,14 +186,19 @@ where
     let gone = CancellationToken::new();
     let writer = tokio::spawn(write_until_gone(output, lines, gone.clone()));
     let (failed, failure) = tokio::sync::oneshot::channel();
-    relay.spawn(Arc::clone(&relay).keep_open(reopenings, failed));
+    relay.spawn(Arc::clone(&relay).keep_open(pin, accept, failed));
     relay.spawn(Arc::clone(&relay).keep_subscriptions(changes));
 
     let mut stdin = Stdin::new(input, limits.message_bytes);
     tokio::pin!(stop);
     tokio::pin!(failure);
+    let mut sealed = false;
     let ending = loop {
         tokio::select! {
+            () = seal.closed(), if !sealed => {
+                sealed = true;
+                relay.seal_off();
+            }
             line = stdin.next() => {
                 let Some(line) = line else { break Ok(Ending::HarnessLeft) };
                 tokio::select! {
@@ -186,7 +209,7 @@ where
             }
             () = &mut stop => break Ok(Ending::Stopped),
             () = gone.cancelled() => break Ok(Ending::HarnessLeft),
-            Ok(trouble) = &mut failure, if !failure.is_terminated() => break Err(trouble),
+            Ok(why) = &mut failure, if !failure.is_terminated() => break Err(why),
         }
     };
     let finishing = match ending {
@@ -201,7 +224,10 @@ where
     if tokio::time::timeout(FLUSHING, writer).await.is_err() {
         abort.abort();
     }
-    ending
+    match ending {
+        Ok(_) if seal.is_closed() => Ok(Ending::Sealed),
+        ending => ending,
+    }
 }
 
 async fn write_until_gone(
@@ -336,6 +362,9 @@ impl Relay {
             let answer = tokio::select! {
                 biased;
                 () = call.cancelled() => return,
+                () = relay.seal.closed() => {
+                    error_line(id.as_str(), refusal::trouble(&Trouble::Sealed, "").into())
+                }
                 answer = relay.answer(&id, message, &caller) => answer,
                 () = relay.leaving.cancelled() => match endless {
                     true => listen::ended(&id),
@@ -376,14 +405,14 @@ impl Relay {
         let params = message.payload();
         if message.method() == Some("initialize") {
             let session = Arc::new(LegacySession::open(&params, self.allow));
-            self.meet(&session.declared);
+            self.meet(session.declared.client());
             *self.legacy.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
             return Ok(Some(Caller::Legacy(session)));
         }
         match modern::claim(&message.meta()) {
             Some(Ok(client)) => {
                 let declared = Arc::new(Declared::new(client.limited(self.allow.sampling, self.allow.roots)));
-                self.meet(&declared);
+                self.meet(declared.client());
                 return Ok(Some(Caller::Modern(declared)));
             }
             Some(Err((code, text, data))) => return Err(refusal::error(code, &text, data.as_deref())),
@@ -401,15 +430,26 @@ impl Relay {
         self.legacy.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The first message tells what the harness can do; a legacy endpoint is waiting to hear it.
-    fn meet(&self, declared: &Arc<Declared>) {
-        self.first.send_if_modified(|first| {
-            let new = first.is_none();
-            if new {
-                *first = Some(Arc::clone(declared));
-            }
-            new
+    /// Remembers what the harness can do; a legacy endpoint is waiting to hear it.
+    fn meet(&self, client: &Client) {
+        if self.declared.borrow().as_ref().is_some_and(|known| known.covers(client)) {
+            return;
+        }
+        self.declared.send_modify(|known| {
+            *known = Some(known.take().map_or_else(|| client.clone(), |known| known.union(client)));
         });
+    }
+
+    /// The surface is not the pinned one: says why, and closes everything that is open to the endpoint.
+    fn seal_off(self: &Arc<Self>) {
+        self.phase.send_replace(Phase::Failed(Trouble::Sealed));
+        if let Some(why) = self.seal.why() {
+            self.report.error(format!("{why}; nothing passes any more, {}", why.advice()));
+            self.report.rows(&why.rows());
+        }
+        for session in self.sessions.take() {
+            self.spawn(async move { session.end(CLOSING).await });
+        }
     }
 
     async fn leave(&self, finishing: Duration) {
@@ -417,17 +457,11 @@ impl Relay {
         self.leaving.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(FLUSHING, self.tasks.wait()).await;
-        let phase = self.phase.borrow().clone();
-        match phase {
-            Phase::Ready(open) => open.session.close(CLOSING).await,
-            // It may have given us a session before it was read whole.
-            Phase::Opening | Phase::Failed(_) => {
-                let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
-                if let Some(session) = begun {
-                    session.close(CLOSING).await;
-                }
-            }
+        let mut closing = tokio::task::JoinSet::new();
+        for session in self.sessions.take() {
+            closing.spawn(async move { session.close(CLOSING).await });
         }
+        closing.join_all().await;
     }
 }
 
@@ -441,29 +475,23 @@ fn no_claim() -> String {
 }
 
 impl Open {
-    /// Whether the endpoint declared a capability.
-    fn offers(&self, capability: &str) -> bool {
-        let text = std::str::from_utf8(&self.observed.opening).unwrap_or_default();
-        let opening = Object::read(text).unwrap_or_default();
-        opening.object("capabilities").ok().flatten().is_some_and(|all| all.get(capability).is_some())
+    fn new(generation: u64, session: Arc<Session>, gate: Arc<Gate>, offers: Offers) -> Self {
+        Open { generation, session, gate, offers, log_rank: Mutex::default() }
+    }
+
+    /// What is served: the texts that were verified at start.
+    fn served(&self) -> &Observed {
+        self.gate.verified().observed()
     }
 
     /// What of a filter a legacy endpoint offers at all. A modern one says so itself, in its acknowledgement.
     fn offered(&self, mut filter: Filter) -> Filter {
         if self.session.era() == Era::Legacy {
-            filter.resources_list &= self.offers_member("resources", "listChanged");
-            if !self.offers_member("resources", "subscribe") {
+            filter.resources_list &= self.offers.resources_changed;
+            if !self.offers.subscriptions {
                 filter.uris.clear();
             }
         }
         filter
-    }
-
-    /// Whether a capability has a member that is `true`.
-    fn offers_member(&self, capability: &str, member: &str) -> bool {
-        let text = std::str::from_utf8(&self.observed.opening).unwrap_or_default();
-        let opening = Object::read(text).unwrap_or_default();
-        let all = opening.object("capabilities").ok().flatten().unwrap_or_default();
-        all.object(capability).ok().flatten().is_some_and(|offered| offered.get(member) == Some("true"))
     }
 }

@@ -18,23 +18,23 @@ pub fn own(reason: &str, message: &str) -> String {
 }
 
 /// Trouble with the endpoint.
-pub fn trouble(trouble: &Trouble, method: &str) -> String {
-    let mut data = format!("{{\"reason\":\"{}\"", trouble.reason());
-    if let Some(status) = trouble.http_status() {
+pub fn trouble(found: &Trouble, method: &str) -> String {
+    let mut data = format!("{{\"reason\":\"{}\"", found.reason());
+    if let Some(status) = found.http_status() {
         data.push_str(&format!(",\"httpStatus\":{status}"));
     }
-    if let Some(seconds) = trouble.retry_after() {
+    if let Some(seconds) = found.retry_after() {
         data.push_str(&format!(",\"retryAfterSeconds\":{seconds}"));
     }
-    let unknown_outcome = method == "tools/call" && trouble.may_have_run();
+    let unknown_outcome = method == "tools/call" && found.may_have_run();
     if unknown_outcome {
         data.push_str(",\"mayHaveRun\":true");
     }
     data.push('}');
-    let message = match trouble {
-        _ if unknown_outcome => format!("{trouble}; the call may have run, and is not repeated"),
-        Trouble::Redirect { .. } => format!("{trouble}; {}", trouble.advice()),
-        _ => trouble.to_string(),
+    let message = match found {
+        _ if unknown_outcome => format!("{found}; the call may have run, and is not repeated"),
+        Trouble::Redirect { .. } => format!("{found}; {}", found.advice()),
+        _ => found.to_string(),
     };
     error(INTERNAL, &message, Some(&data))
 }
@@ -44,6 +44,8 @@ pub fn refused(refusal: &Refusal) -> String {
     let (kind, name, reason) = match refusal {
         Refusal::UnknownTool(name) => ("tool", name, "unknown_tool"),
         Refusal::UnknownPrompt(name) => ("prompt", name, "unknown_prompt"),
+        Refusal::UnknownTemplate(name) => ("resource template", name, "unknown_template"),
+        Refusal::Sealed => return trouble(&Trouble::Sealed, ""),
     };
     let message =
         format!("{kind} {} is not in the list read at start; nothing was sent", visible(&quote(name), 120));
@@ -60,6 +62,7 @@ pub fn withheld(withheld: &Withheld) -> String {
             "unknown_result_type",
             &format!("the endpoint's result is of the type {found}, which is not known"),
         ),
+        Withheld::Sealed => trouble(&Trouble::Sealed, ""),
         Withheld::Question(why) => {
             own("question_refused", &format!("the endpoint's question is not passed on: {why}"))
         }

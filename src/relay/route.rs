@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use super::opening::Reopen;
 use super::refusal;
 use super::rounds::Asking;
+use super::wishes::Again;
 use super::{Caller, Open, Relay};
+use crate::endpoint::OwnMethod;
 use crate::harness::{error_line, legacy, list_result, modern, result_line};
 use crate::surface::gate::Shape;
 use crate::surface::{Admitted, Kind};
 use crate::wire::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
-use crate::wire::{Client, Declared, Era, Id, Message, Payload, Request, json, meta, method};
+use crate::wire::{Client, Era, Id, Message, Payload, Request, json, meta, method};
 
 impl Relay {
     /// Answers a request of the harness.
@@ -57,23 +58,22 @@ impl Relay {
     async fn initialize(self: &Arc<Self>, caller: &Caller) -> Result<Payload, String> {
         let Caller::Legacy(session) = caller else { return Err(not_found("initialize")) };
         let open = self.told_of(session.declared.client()).await?;
-        Ok(legacy::initialize_result(&open.observed, session.version))
+        Ok(legacy::initialize_result(open.served(), session.version))
     }
 
     /// The opened endpoint; a legacy one, which is told once what its client can do, has heard of all of this.
-    async fn told_of(self: &Arc<Self>, client: &Client) -> Result<Arc<Open>, String> {
-        let mut open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
-        if open.session.era() == Era::Legacy && !open.session.declared().covers(client) {
-            self.first.send_replace(Some(Arc::new(Declared::new(client.clone()))));
-            self.reopen(open.generation, Reopen::Replaced);
-            open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+    pub(super) async fn told_of(self: &Arc<Self>, client: &Client) -> Result<Arc<Open>, String> {
+        let open = self.opened().await?;
+        if open.session.era() == Era::Modern || open.session.declared().covers(client) {
+            return Ok(open);
         }
-        Ok(open)
+        self.reopen(open.generation, Again::Replaced);
+        self.opened().await
     }
 
     async fn discover(self: &Arc<Self>) -> Result<Payload, String> {
-        let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
-        Ok(modern::discover_result(&open.observed))
+        let open = self.opened().await?;
+        Ok(modern::discover_result(open.served()))
     }
 
     async fn list(
@@ -82,18 +82,18 @@ impl Relay {
         message: &Message,
         caller: &Caller,
     ) -> Result<Payload, String> {
-        let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+        let open = self.opened().await?;
         if message.payload().get("cursor").is_some_and(|cursor| cursor != "null") {
             // The list is one page, so no cursor of ours exists.
             return Err(refusal::error(INVALID_PARAMS, "unknown cursor; the list has one page", None));
         }
-        list_result(&open.observed, kind, caller.era()).ok_or_else(|| not_found(kind.method()))
+        list_result(open.served(), kind, caller.era()).ok_or_else(|| not_found(kind.method()))
     }
 
     async fn set_log_level(self: &Arc<Self>, message: &Message, caller: &Caller) -> Result<Payload, String> {
-        let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
+        let open = self.opened().await?;
         let Caller::Legacy(session) = caller else { return Err(not_found("logging/setLevel")) };
-        if !open.offers("logging") {
+        if !open.offers.logging {
             return Err(not_found("logging/setLevel"));
         }
         let params = message.payload();
@@ -109,7 +109,7 @@ impl Relay {
         session.set_log_level(level.clone());
         if open.session.era() == Era::Legacy {
             open.session
-                .ask("logging/setLevel", &format!("{{\"level\":{level}}}"))
+                .ask(OwnMethod::SetLogLevel, &format!("{{\"level\":{level}}}"))
                 .await
                 .map_err(|trouble| refusal::trouble(&trouble, "logging/setLevel"))?;
         }
@@ -119,11 +119,7 @@ impl Relay {
     /// Over to the endpoint and back, as often as the endpoint asks a legacy harness's user something.
     async fn forward(self: &Arc<Self>, id: &Id, message: Message, caller: &Caller) -> Payload {
         let log_level = caller.log_level(&message.meta());
-        let declared = caller.declared();
-        if let Err(error) = self.told_of(declared.client()).await {
-            return error_line(id.as_str(), error.into());
-        }
-        let mut request = Request::new(message, declared, log_level);
+        let mut request = Request::new(message, caller.declared(), log_level);
         let mut asking = Asking::default();
         loop {
             let admitted = match self.cross(&request, caller.era()).await {

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use super::{Relay, refusal};
 use crate::endpoint::{Backoff, Filter, Trouble, Watch, WatchEvent, missed};
 use crate::harness::notification_line;
-use crate::surface::Gate;
 use crate::wire::meta::{Edit, SUBSCRIPTION_ID};
 use crate::wire::{Message, Object, Payload, code};
 
@@ -64,8 +63,8 @@ impl Relay {
         method: &str,
         message: &Message,
     ) -> Result<Payload, Payload> {
-        let open = self.ready().await.map_err(|trouble| refusal::trouble(&trouble, "opening"))?;
-        if !open.offers_member("resources", "subscribe") {
+        let open = self.opened().await?;
+        if !open.offers.subscriptions {
             let text = "the endpoint offers no subscriptions";
             return Err(refusal::error(code::METHOD_NOT_FOUND, text, None).into());
         }
@@ -123,10 +122,7 @@ impl Relay {
                         Ok(())
                     }
                     Ok(watch) => Err(match watch.and_then(|mut watch| watch.refusals.remove(&uri)) {
-                        Some(error) => match Gate::admit_error(error) {
-                            Ok(admitted) => admitted.into_bytes().into(),
-                            Err(why) => refusal::withheld(&why).into(),
-                        },
+                        Some(error) => self.shown(error).await,
                         None => {
                             let text = "the endpoint does not tell of changes of this resource";
                             refusal::own("not_honoured", text).into()
@@ -142,6 +138,18 @@ impl Relay {
                 }
                 let _ = answer.send(Ok(()));
             }
+        }
+    }
+
+    /// An error of the endpoint as the harness may see it.
+    async fn shown(&self, error: Message) -> Payload {
+        let admitted = match self.opened().await {
+            Ok(open) => open.gate.admit_error(error),
+            Err(error) => return error.into(),
+        };
+        match admitted {
+            Ok(admitted) => admitted.into_bytes().into(),
+            Err(why) => refusal::withheld(&why).into(),
         }
     }
 
@@ -176,8 +184,9 @@ impl Relay {
         }
         let open = self.ready().await?;
         let filter = Filter {
-            resources_list: begun && open.offers_member("resources", "listChanged"),
+            resources_list: begun && open.offers.resources_changed,
             uris: wanted.iter().cloned().collect(),
+            ..Filter::default()
         };
         if filter.is_empty() {
             return Ok(None);
@@ -186,7 +195,9 @@ impl Relay {
     }
 
     async fn tell_legacy(&self, method: &str, params: &Bytes) {
-        self.stdout.send(notification_line(method, unstamped(params))).await;
+        if self.undoubted().await.is_ok() {
+            self.stdout.send(notification_line(method, unstamped(params))).await;
+        }
     }
 }
 

@@ -6,11 +6,18 @@ use tokio::sync::mpsc;
 
 use super::asks::Asks;
 use super::crossing::progress_line;
-use super::opening::Reopen;
+use super::wishes::Again;
 use super::{Open, Relay};
 use crate::endpoint::Unsolicited;
 use crate::harness::notification_line;
 use crate::wire::Message;
+
+/// Whether it says that a list of the surface changed (MCP 2025-11-25 "List Changed Notification").
+pub(super) fn is_announcement(message: &Message) -> bool {
+    message.method().is_some_and(|method| {
+        method.starts_with("notifications/") && method.ends_with("/list_changed") && message.id().is_none()
+    })
+}
 
 impl Relay {
     /// Looks after it until the session ends.
@@ -27,8 +34,16 @@ impl Relay {
                     asks.put(&self, &open.session, message);
                 }
                 Some(Unsolicited::Message(message)) if asks.taken_back(&message) => {}
-                Some(Unsolicited::Message(message)) => self.hear_note(message).await,
-                Some(Unsolicited::SessionLost) => self.reopen(open.generation, Reopen::Lost),
+                // Never passed on: the lists served are those read at start.
+                Some(Unsolicited::Message(message)) if is_announcement(&message) => {
+                    self.announced(message.method().unwrap_or_default());
+                }
+                Some(Unsolicited::Message(message)) => {
+                    if self.undoubted().await.is_ok() {
+                        self.hear_note(message).await;
+                    }
+                }
+                Some(Unsolicited::SessionLost) => self.reopen(open.generation, Again::Lost),
                 None => return,
             }
         }
@@ -46,11 +61,6 @@ impl Relay {
                 if let Some(held) = said.and_then(|said| self.calls.progress_token(&said)) {
                     self.stdout.send(progress_line(&held, message)).await;
                 }
-            }
-            // Never passed on: the lists served are those read at start.
-            Some("notifications/tools/list_changed" | "notifications/prompts/list_changed") => {
-                self.report
-                    .warning("the endpoint says that its tools or prompts changed; start again to see them");
             }
             _ => {}
         }

@@ -1,16 +1,20 @@
 //! What may leave and what may be shown. A check gives a proof, and the next step takes the proof.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::observed::{Kind, Observed};
+use super::observed::Kind;
+use super::pin::Verified;
+use super::seal::Seal;
 use crate::wire::{Era, Message, Object, Question, Request, json, method};
 
-/// Decides, for one opened endpoint.
+/// Decides, for a surface that was verified. There is none without one.
 #[derive(Debug)]
 pub struct Gate {
-    observed: Arc<Observed>,
+    verified: Verified,
+    seal: Arc<Seal>,
 }
 
 /// Why a request does not leave.
@@ -20,6 +24,10 @@ pub enum Refusal {
     UnknownTool(String),
     /// A prompt that is not in the list read at start.
     UnknownPrompt(String),
+    /// A resource template that is not in the list read at start.
+    UnknownTemplate(String),
+    /// The surface is not the pinned one any more.
+    Sealed,
 }
 
 /// Why an answer is not shown.
@@ -31,6 +39,8 @@ pub enum Withheld {
     UnknownResultType(String),
     /// A question where none may be asked, or of a kind the harness did not declare or the user does not allow.
     Question(String),
+    /// The surface is not the pinned one any more.
+    Sealed,
 }
 
 /// Proof that a request may leave. Made by [`Gate::clear`] alone.
@@ -66,42 +76,80 @@ pub enum Shape {
 }
 
 impl Gate {
-    /// A gate for what was observed.
-    pub fn new(observed: Arc<Observed>) -> Self {
-        Gate { observed }
+    /// A gate for what was verified.
+    pub fn new(verified: Verified, seal: Arc<Seal>) -> Self {
+        if let Some(declared) = &verified.surface().declared {
+            seal.pin(declared);
+        }
+        Gate { verified, seal }
     }
 
-    /// Whether a request of the harness may leave: what it calls must be listed.
+    /// What is served.
+    pub fn verified(&self) -> &Verified {
+        &self.verified
+    }
+
+    /// Whether a request of the harness may leave: nothing speaks against the surface, and what it calls is listed.
     ///
     /// # Errors
     /// Why not.
     pub fn clear<'r>(&self, request: &'r Request) -> Result<Cleared<'r>, Refusal> {
-        let listed =
-            |kind: Kind, name: &str| self.observed.list(kind).is_some_and(|list| list.contains(name));
-        let name = || request.params().string("name").unwrap_or_default();
-        match request.method() {
-            "tools/call" if !listed(Kind::Tools, &name()) => Err(Refusal::UnknownTool(name().into_owned())),
-            "prompts/get" if !listed(Kind::Prompts, &name()) => {
-                Err(Refusal::UnknownPrompt(name().into_owned()))
-            }
-            _ => Ok(Cleared { request }),
+        if self.seal.is_closed() {
+            return Err(Refusal::Sealed);
         }
+        let params = request.params();
+        match request.method() {
+            "tools/call" => self.listed(Kind::Tools, params.string("name"))?,
+            "prompts/get" => self.listed(Kind::Prompts, params.string("name"))?,
+            "completion/complete" => {
+                let reference = params.object("ref").ok().flatten().unwrap_or_default();
+                match reference.string("type").as_deref() {
+                    Some("ref/prompt") => self.listed(Kind::Prompts, reference.string("name"))?,
+                    Some("ref/resource") => self.listed(Kind::ResourceTemplates, reference.string("uri"))?,
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        Ok(Cleared { request })
     }
 
-    /// Whether a result may be shown as the answer to `request`.
+    fn listed(&self, kind: Kind, name: Option<Cow<'_, str>>) -> Result<(), Refusal> {
+        let name = name.unwrap_or_default();
+        if self.verified.observed().list(kind).is_some_and(|list| list.contains(&name)) {
+            return Ok(());
+        }
+        let name = name.into_owned();
+        Err(match kind {
+            Kind::Prompts => Refusal::UnknownPrompt(name),
+            Kind::ResourceTemplates => Refusal::UnknownTemplate(name),
+            Kind::Tools | Kind::Skills => Refusal::UnknownTool(name),
+        })
+    }
+
+    /// Whether a result, in the form of an era, may be shown as the answer to `request`.
     ///
     /// # Errors
-    /// Why not.
-    pub fn admit(&self, request: Cleared<'_>, message: Message) -> Result<Admitted, Withheld> {
-        let shape = self.shape(request, &message.payload())?;
-        Ok(Admitted { message, shape })
+    /// Why not. A result that completes its request without the hash that the endpoint declared closes the seal.
+    pub fn admit(&self, request: Cleared<'_>, from: Era, message: Message) -> Result<Admitted, Withheld> {
+        let shape = shape(request, from, &message.payload())?;
+        if let Shape::Complete(_) = shape {
+            self.seal.see_complete(request.request.method(), &message);
+        }
+        self.unsealed(message, shape)
+    }
+
+    /// The last step of every admission: nothing has spoken against the surface, this message included.
+    fn unsealed(&self, message: Message, shape: Shape) -> Result<Admitted, Withheld> {
+        self.seal.see(&message);
+        if self.seal.is_closed() { Err(Withheld::Sealed) } else { Ok(Admitted { message, shape }) }
     }
 
     /// Whether a JSON-RPC error may be shown.
     ///
     /// # Errors
     /// It is none.
-    pub fn admit_error(message: Message) -> Result<Admitted, Withheld> {
+    pub fn admit_error(&self, message: Message) -> Result<Admitted, Withheld> {
         let error = message.payload();
         let code = error.get("code").unwrap_or_default().trim_start_matches('-');
         if code.is_empty()
@@ -110,7 +158,7 @@ impl Gate {
         {
             return Err(Withheld::Malformed("its error has no integer code or no message".into()));
         }
-        Ok(Admitted { message, shape: Shape::Error })
+        self.unsealed(message, Shape::Error)
     }
 
     /// Admits a question of a legacy endpoint that was put into the form of a result here.
@@ -119,21 +167,21 @@ impl Gate {
     /// The harness cannot answer it.
     pub fn admit_question(&self, request: Cleared<'_>, message: Message) -> Result<Admitted, Withheld> {
         questions(request, &message.payload())?;
-        Ok(Admitted { message, shape: Shape::InputRequired })
+        self.unsealed(message, Shape::InputRequired)
     }
+}
 
-    fn shape(&self, request: Cleared<'_>, result: &Object<'_>) -> Result<Shape, Withheld> {
-        if self.observed.era == Era::Legacy {
-            return Ok(Shape::Complete(Era::Legacy));
-        }
-        match result.get("resultType") {
-            None | Some(r#""complete""#) => Ok(Shape::Complete(Era::Modern)),
-            Some(text) => match json::decode_string(text).as_deref() {
-                Some("complete") => Ok(Shape::Complete(Era::Modern)),
-                Some("input_required") => questions(request, result).map(|()| Shape::InputRequired),
-                _ => Err(Withheld::UnknownResultType(crate::report::visible(text, 60))),
-            },
-        }
+fn shape(request: Cleared<'_>, from: Era, result: &Object<'_>) -> Result<Shape, Withheld> {
+    if from == Era::Legacy {
+        return Ok(Shape::Complete(Era::Legacy));
+    }
+    match result.get("resultType") {
+        None | Some(r#""complete""#) => Ok(Shape::Complete(Era::Modern)),
+        Some(text) => match json::decode_string(text).as_deref() {
+            Some("complete") => Ok(Shape::Complete(Era::Modern)),
+            Some("input_required") => questions(request, result).map(|()| Shape::InputRequired),
+            _ => Err(Withheld::UnknownResultType(crate::report::visible(text, 60))),
+        },
     }
 }
 

@@ -52,6 +52,16 @@ impl Kind {
         }
     }
 
+    /// What one of its items is called.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Kind::Tools => "tool",
+            Kind::Prompts => "prompt",
+            Kind::ResourceTemplates => "resource template",
+            Kind::Skills => "skill",
+        }
+    }
+
     /// The member of an item that names it.
     pub fn key(self) -> &'static str {
         match self {
@@ -79,13 +89,20 @@ pub struct Observed {
     pub era: Era,
     /// The result of `server/discover` or `initialize`.
     pub opening: Bytes,
+    /// What the endpoint says it can do.
+    pub offers: Offers,
     lists: HashMap<Kind, List>,
 }
 
 impl Observed {
     /// Puts a surface together.
     pub fn new(era: Era, opening: Bytes, lists: impl IntoIterator<Item = List>) -> Self {
-        Observed { era, opening, lists: lists.into_iter().map(|list| (list.kind, list)).collect() }
+        Observed {
+            era,
+            offers: Offers::of(&opening),
+            opening,
+            lists: lists.into_iter().map(|list| (list.kind, list)).collect(),
+        }
     }
 
     /// The raw text of the instructions, where there are some.
@@ -96,16 +113,32 @@ impl Observed {
     /// The hash that the endpoint declares of itself, on every page of its tools.
     ///
     /// # Errors
-    /// It declares one there, but not always the same; in words for a person.
+    /// It declares one there, but not always the same, or another one elsewhere; in words for a person.
     pub fn declared(&self) -> Result<Option<DeclaredHash>, String> {
         let Some(tools) = self.list(Kind::Tools) else { return Ok(None) };
-        let mut pages = tools.pages.iter().map(|page| read_declared(&page.text));
-        let first = pages.next().transpose()?.flatten();
-        if pages.try_fold(true, |same, page| Ok::<_, String>(same && page? == first))? {
-            Ok(first)
-        } else {
-            Err("the pages of tools/list declare different hashes".into())
+        let mut pages = tools.pages.iter();
+        let declared = pages.next().map(|page| DeclaredHash::read(&meta(&page.text))).transpose()?.flatten();
+        for page in pages {
+            if DeclaredHash::read(&meta(&page.text))? != declared {
+                return Err("the pages of tools/list declare different hashes".into());
+            }
         }
+        let Some(hash) = &declared else { return Ok(None) };
+        let others = Kind::ALL.into_iter().filter_map(|kind| self.list(kind)).flat_map(|list| &list.pages);
+        for result in others.map(|page| &page.text).chain([&self.opening]) {
+            if hash.check_if_there(&meta(result)).is_err() {
+                return Err("the results read at start declare different hashes".into());
+            }
+        }
+        Ok(declared)
+    }
+
+    /// Leaves the items of a list out of what is served for which `hidden` says so. They stay part of the surface.
+    pub fn hide(&mut self, kind: Kind, mut hidden: impl FnMut(&str, &str) -> Option<()>) {
+        let Some(list) = self.lists.get_mut(&kind) else { return };
+        let names: Vec<_> =
+            list.items().filter_map(|(name, item)| hidden(name, item).map(|()| name.to_owned())).collect();
+        names.iter().for_each(|name| list.hide(name));
     }
 
     /// A list, if the endpoint offers it.
@@ -119,10 +152,40 @@ fn member<'a>(result: &'a Bytes, key: &str) -> Option<&'a str> {
     Object::read_checked(std::str::from_utf8(result).ok()?).ok()?.get(key)
 }
 
-fn read_declared(result: &Bytes) -> Result<Option<DeclaredHash>, String> {
-    match member(result, "_meta").map(Object::read_checked) {
-        Some(Ok(meta)) => DeclaredHash::read(&meta),
-        _ => Ok(None),
+/// The `_meta` of a result that was read before.
+fn meta(result: &Bytes) -> Object<'_> {
+    member(result, "_meta").and_then(|meta| Object::read_checked(meta).ok()).unwrap_or_default()
+}
+
+/// What an endpoint says it can do, as far as it is asked for (`ServerCapabilities`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// `logging`
+    pub logging: bool,
+    /// `resources.subscribe`
+    pub subscriptions: bool,
+    /// `tools.listChanged`
+    pub tools_changed: bool,
+    /// `prompts.listChanged`
+    pub prompts_changed: bool,
+    /// `resources.listChanged`
+    pub resources_changed: bool,
+}
+
+impl Offers {
+    fn of(opening: &Bytes) -> Self {
+        let all = member(opening, "capabilities").and_then(|all| Object::read_checked(all).ok());
+        let all = all.unwrap_or_default();
+        let is_true = |group: &str, member: &str| {
+            all.object(group).ok().flatten().is_some_and(|group| group.get(member) == Some("true"))
+        };
+        Offers {
+            logging: all.get("logging").is_some(),
+            subscriptions: is_true("resources", "subscribe"),
+            tools_changed: is_true("tools", "listChanged"),
+            prompts_changed: is_true("prompts", "listChanged"),
+            resources_changed: is_true("resources", "listChanged"),
+        }
     }
 }
 
@@ -218,7 +281,7 @@ impl List {
     }
 
     /// Leaves an item out of what is served. It stays part of the surface.
-    pub fn hide(&mut self, name: &str) {
+    fn hide(&mut self, name: &str) {
         if let Some(place) = self.names.get(name) {
             self.hidden.insert(*place);
         }

@@ -9,7 +9,7 @@ use super::difference::Difference;
 use super::hash::{ExpectedHash, SurfaceHash};
 use super::lockfile::{Authorization, Lock};
 use super::observed::Observed;
-use crate::report::visible;
+use crate::report::{Row, visible};
 use crate::wire::json;
 
 /// What the user agreed to. Without hashes and lock: whatever is seen first.
@@ -256,12 +256,28 @@ impl fmt::Display for Sign {
     }
 }
 
+impl Mismatch {
+    /// What a user can do.
+    pub fn advice(&self) -> &'static str {
+        let by_lock = self.signs.iter().any(|sign| matches!(sign, Sign::Lock { .. }));
+        match by_lock {
+            true => "look at it with --inspect, and accept it with --write-lock if it is as it should be",
+            false => "look at it with --inspect, and pin its new hash if it is as it should be",
+        }
+    }
+
+    /// The difference, line by line.
+    pub fn rows(&self) -> Vec<Row> {
+        self.difference.rows()
+    }
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the surface is not the pinned one: ")?;
         for (at, sign) in self.signs.iter().enumerate() {
             write!(f, "{}{sign}", if at > 0 { "; " } else { "" })?;
         }
-        Ok(())
+        self.hint.iter().try_for_each(|hint| write!(f, "; {hint}"))
     }
 }

@@ -1,19 +1,28 @@
-//! The seal: once closed, for the rest of the process.
+//! The seal: closed by the first sign that the surface is not the pinned one, and never opened again.
 
 use std::sync::OnceLock;
 
 use tokio_util::sync::CancellationToken;
 
-use super::pin::Mismatch;
+use super::declared::{DeclaredHash, Departure};
+use super::pin::{Mismatch, Sign};
+use crate::wire::{Message, Object};
 
-/// Closed by the first sign that the surface is not the pinned one. There is no way to open it again.
+/// Open as long as nothing speaks against the surface. Whoever sends to the endpoint asks it first, and every message of
+/// the endpoint is shown to it.
 #[derive(Debug, Default)]
 pub struct Seal {
+    declared: OnceLock<DeclaredHash>,
     why: OnceLock<Box<Mismatch>>,
     closed: CancellationToken,
 }
 
 impl Seal {
+    /// From now on every message that carries a declared hash must carry this one.
+    pub(super) fn pin(&self, declared: &DeclaredHash) {
+        let _ = self.declared.set(declared.clone());
+    }
+
     /// Closes it. The first reason stays.
     pub fn close(&self, why: Mismatch) {
         let _ = self.why.set(Box::new(why));
@@ -33,5 +42,40 @@ impl Seal {
     /// Why it was closed.
     pub fn why(&self) -> Option<&Mismatch> {
         self.why.get().map(Box::as_ref)
+    }
+
+    /// Looks at a message of the endpoint: a hash that is there and is not the pinned one closes the seal, wherever it
+    /// stands: in the `_meta` of parameters, of a result, of an error, in an error's `data`.
+    pub fn see(&self, message: &Message) {
+        let Some(declared) = self.declared.get() else { return };
+        let seen = match message.error() {
+            None => declared.check_if_there(&message.meta()),
+            Some(_) => {
+                let error = message.payload();
+                let data = error.object("data").ok().flatten().unwrap_or_default();
+                let meta = |object: &Object<'_>| match object.object("_meta") {
+                    Ok(Some(meta)) => declared.check_if_there(&meta),
+                    _ => Ok(()),
+                };
+                meta(&error).and_then(|()| meta(&data)).and_then(|()| declared.check_if_there(&data))
+            }
+        };
+        if let Err(departure) = seen {
+            self.depart(message.method().unwrap_or("an answer"), departure);
+        }
+    }
+
+    /// Looks at a result that completes a request: it must carry the pinned hash.
+    pub(super) fn see_complete(&self, method: &str, message: &Message) {
+        let checked = self.declared.get().map_or(Ok(()), |declared| declared.check(&message.meta()));
+        if let Err(departure) = checked {
+            self.depart(method, departure);
+        }
+    }
+
+    fn depart(&self, method: &str, departure: Departure) {
+        if let Some(expected) = self.declared.get().cloned() {
+            self.close(Sign::Message { method: method.to_owned(), expected, departure }.alone());
+        }
     }
 }

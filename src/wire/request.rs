@@ -150,6 +150,18 @@ impl Client {
             && (self.roots.is_some() || other.roots.is_none())
     }
 
+    /// Everything that either can do.
+    #[must_use]
+    pub fn union(self, other: &Client) -> Self {
+        Client {
+            elicitation_form: self.elicitation_form || other.elicitation_form,
+            elicitation_url: self.elicitation_url || other.elicitation_url,
+            sampling: self.sampling.or_else(|| other.sampling.clone()),
+            roots: self.roots.or_else(|| other.roots.clone()),
+            skills: self.skills.or_else(|| other.skills.clone()),
+        }
+    }
+
     /// The `ClientCapabilities` object to declare to the endpoint.
     pub fn to_json(&self) -> String {
         let mut members = Vec::new();

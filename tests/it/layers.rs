@@ -15,7 +15,7 @@ const ROOMS: [(&str, &[&str]); 13] = [
     ("endpoint", &["surface", "wire", "net", "report", "secret", "limits"]),
     ("relay", &["harness", "endpoint", "surface", "wire", "report", "limits"]),
     ("cli", &["report"]),
-    ("failure", &["endpoint", "net", "surface"]),
+    ("failure", &["endpoint", "net", "surface", "report"]),
     ("config", &["cli", "failure", "net", "report", "secret", "limits", "surface", "store"]),
 ];
 

@@ -1,0 +1,55 @@
+//! Recording a surface in a lock.
+
+use crate::config::{Config, LockPlace};
+use crate::endpoint::Trouble;
+use crate::failure::{Exit, Failure};
+use crate::net::EndpointUrl;
+use crate::report::Report;
+use crate::store::file::{Mode, write_whole};
+use crate::surface::lockfile::Authorization;
+use crate::surface::{Lock, Surface, Unverified};
+
+use super::read;
+
+/// Writes the lock, where `--expect-hash` is given only if each one matches.
+pub(super) async fn write(config: Config, report: Report) -> Result<Exit, Failure> {
+    let observed = read::surface(&config, &report).await?;
+    let verified = match config.pin.verify(observed) {
+        Ok(verified) => verified,
+        Err(Unverified::Unclear(why)) => return Err(read::opening(&config, Trouble::NotMcp(why))),
+        Err(Unverified::Mismatch(mismatch)) => {
+            return Err(Failure::Surface(Box::new((config.url, *mismatch))));
+        }
+    };
+    let Some(place) = &config.lock else {
+        return Err(Failure::Usage("--write-lock needs to know where: add --lock FILE".into()));
+    };
+    record(place, &config.url, config.pin.authorization.clone(), verified.surface())
+        .map_err(Failure::Store)?;
+    report.info(format!(
+        "{} records the surface of {}: {}",
+        place.path.display(),
+        config.url,
+        verified.surface().hash()
+    ));
+    Ok(Exit::Done)
+}
+
+/// Writes a surface down. The error is in words for a person.
+pub(super) fn record(
+    place: &LockPlace,
+    url: &EndpointUrl,
+    authorization: Authorization,
+    surface: &Surface,
+) -> Result<(), String> {
+    let written = chrono::DateTime::<chrono::Utc>::from(std::time::SystemTime::now());
+    let lock = Lock {
+        url: url.to_string(),
+        written: written.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+        authorization,
+        surface: surface.clone(),
+    };
+    let mode = if place.automatic { Mode::Private } else { Mode::Shared };
+    write_whole(&place.path, &lock.write(), mode)
+        .map_err(|why| format!("the lock {} cannot be written: {why}", place.path.display()))
+}
