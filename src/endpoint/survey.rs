@@ -10,7 +10,7 @@ use super::session::Session;
 use super::trouble::Trouble;
 use crate::limits::Limits;
 use crate::report::{Report, visible};
-use crate::surface::{Kind, List, Observed, ParameterHeaders};
+use crate::surface::{Kind, List, Observed, ParameterHeaders, Skills};
 use crate::wire::{Era, Object, json};
 
 /// Reads what the endpoint offers. `opening` is the result of `server/discover` or `initialize`.
@@ -51,7 +51,21 @@ pub(super) async fn read(
         session.learn_parameter_headers(learn(tools.as_mut(), report));
     }
     let lists = [tools, prompts?, templates?, skills?].into_iter().flatten();
-    Ok(Observed::new(session.era(), opening.clone(), lists))
+    let observed = Observed::new(session.era(), opening.clone(), lists);
+    // Once is enough: read again, it is the same or there is worse to say.
+    if patience == Patience::Start {
+        warn_of_skills(&observed, report);
+    }
+    Ok(observed)
+}
+
+fn warn_of_skills(observed: &Observed, report: &Report) {
+    for (uri, why) in observed.skills().into_iter().flat_map(Skills::refused) {
+        report.warning(format!(
+            "skill {} is refused: {why}; its operator must correct it",
+            visible(&json::quote(uri), 120)
+        ));
+    }
 }
 
 async fn read_list(

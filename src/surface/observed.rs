@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::declared::DeclaredHash;
+use super::skill::Skills;
 use crate::wire::meta::Edit;
 use crate::wire::request::SKILLS;
 use crate::wire::{Era, Object, Payload, Splice, json};
@@ -80,12 +81,24 @@ pub struct Observed {
     /// The result of `server/discover` or `initialize`.
     pub opening: Bytes,
     lists: HashMap<Kind, List>,
+    skills: Option<Skills>,
 }
 
 impl Observed {
-    /// Puts a surface together.
+    /// Puts a surface together. Skills that cannot be used are left out of what is served.
     pub fn new(era: Era, opening: Bytes, lists: impl IntoIterator<Item = List>) -> Self {
-        Observed { era, opening, lists: lists.into_iter().map(|list| (list.kind, list)).collect() }
+        let mut lists: HashMap<_, _> = lists.into_iter().map(|list| (list.kind, list)).collect();
+        let skills = lists.get_mut(&Kind::Skills).map(|list| {
+            let skills = Skills::read(list.items());
+            skills.refused().for_each(|(uri, _)| list.hide(uri));
+            skills
+        });
+        Observed { era, opening, lists, skills }
+    }
+
+    /// What the listed skills amount to, if the endpoint offers skills.
+    pub fn skills(&self) -> Option<&Skills> {
+        self.skills.as_ref()
     }
 
     /// The raw text of the instructions, where there are some.
@@ -215,6 +228,11 @@ impl List {
         let mut all: Vec<_> = self.names.iter().collect();
         all.sort_by_key(|(_, place)| (place.page, place.item));
         all.into_iter().map(|(name, place)| (name.as_str(), self.text(*place)))
+    }
+
+    /// The text of an item that may be used.
+    pub fn item(&self, name: &str) -> Option<&str> {
+        self.names.get(name).filter(|place| !self.hidden.contains(place)).map(|place| self.text(*place))
     }
 
     /// Leaves an item out of what is served. It stays part of the surface.
