@@ -8,6 +8,7 @@ pub mod opening;
 pub mod refusal;
 mod rounds;
 pub mod route;
+mod skills;
 pub mod subscriptions;
 pub mod unsolicited;
 mod url_elicitation;
@@ -58,6 +59,7 @@ pub struct Relay {
     legacy: Mutex<Option<Arc<LegacySession>>>,
     first: watch::Sender<Option<Arc<Declared>>>,
     subscriptions: Subscriptions,
+    skills: skills::SkillFiles,
     tasks: TaskTracker,
     leaving: CancellationToken,
     started: Instant,
@@ -161,6 +163,7 @@ where
         legacy: Mutex::default(),
         first: watch::Sender::new(None),
         subscriptions,
+        skills: skills::SkillFiles::default(),
         tasks: TaskTracker::new(),
         leaving: CancellationToken::new(),
         started: Instant::now(),
