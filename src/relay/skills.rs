@@ -227,3 +227,55 @@ fn unlisted(uri: &str, skill: Option<&str>) -> String {
     let message = format!("{} {of}; nothing was sent, read only what is listed", shown(uri));
     error(INVALID_PARAMS, &message, Some(r#"{"reason":"unlisted_skill_file"}"#))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surface::Digest;
+
+    fn file(name: &str) -> ListedFile {
+        ListedFile { uri: name.into(), digest: Digest::of(b""), size: 0, front_matter: None }
+    }
+
+    fn fetched(bytes: usize) -> Fetched {
+        Ok(Arc::new(VerifiedFile::unchecked(vec![b' '; bytes].into())))
+    }
+
+    fn is_kept(files: &SkillFiles, file: &ListedFile) -> bool {
+        matches!(files.take_or_begin(file), Begun::Kept(_))
+    }
+
+    #[test]
+    fn copies_are_kept_while_there_is_room() {
+        let files = SkillFiles::default();
+        for (name, bytes, kept) in [
+            ("a", KEPT_BYTES - 10, true),
+            ("b", 11, false),
+            ("c", 10, true),
+            ("d", 1, false),
+            ("b", 11, false),
+        ] {
+            files.settle(file(name), &fetched(bytes));
+            assert_eq!(is_kept(&files, &file(name)), kept, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_copy_counts_for_the_entry_that_it_was_checked_against() {
+        let files = SkillFiles::default();
+        files.settle(file("a"), &fetched(KEPT_BYTES));
+        let other = ListedFile { size: 1, ..file("a") };
+        assert!(!is_kept(&files, &other), "and makes room for it");
+        files.settle(other.clone(), &fetched(KEPT_BYTES));
+        assert!(is_kept(&files, &other) && !is_kept(&files, &file("a")));
+    }
+
+    #[test]
+    fn a_failure_is_forgotten() {
+        let files = SkillFiles::default();
+        assert!(matches!(files.take_or_begin(&file("a")), Begun::New(..)));
+        assert!(matches!(files.take_or_begin(&file("a")), Begun::Underway(_)));
+        files.settle(file("a"), &Err(Bytes::new()));
+        assert!(matches!(files.take_or_begin(&file("a")), Begun::New(..)));
+    }
+}

@@ -340,4 +340,19 @@ mod tests {
             assert!(found.contains(why), "{pages:?}: {found}");
         }
     }
+
+    #[test]
+    fn a_refused_skill_is_not_served_and_stays_part_of_the_surface() {
+        let mut skills = List::new(Kind::Skills);
+        let good = r#"{"uri":"skill://a/b/SKILL.md","frontmatter":{"name":"b","description":""},"resources":[{"uri":"skill://a/b/SKILL.md","digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":0}]}"#;
+        let bad = r#"{"uri":"skill://a/c/SKILL.md","resources":"dynamic"}"#;
+        skills.add_page(format!("{{\"skills\":[{bad},{good}]}}").into()).unwrap();
+        let observed = Observed::new(Era::Modern, Bytes::from_static(b"{}"), [skills]);
+        let list = observed.list(Kind::Skills).unwrap();
+        assert_eq!(text(list), format!("{{\"skills\":[{good}]}}"));
+        assert_eq!(list.item("skill://a/b/SKILL.md"), Some(good));
+        assert_eq!(list.item("skill://a/c/SKILL.md"), None);
+        assert_eq!(crate::surface::Surface::of(&observed).unwrap().list(Kind::Skills).len(), 2);
+        assert!(Observed::new(Era::Modern, Bytes::new(), []).skills().is_none());
+    }
 }
