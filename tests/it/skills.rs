@@ -587,3 +587,35 @@ async fn a_large_file_is_kept_and_served() {
     assert!(read(&mut harness, uri).await.result_raw() == first);
     assert_eq!(reads(&endpoint), 1);
 }
+
+#[tokio::test]
+async fn a_question_of_a_legacy_endpoint_while_a_file_is_read_reaches_nobody() {
+    for harness_era in BOTH {
+        let question = r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#;
+        let content = json!({"uri":NOTES,"text":"Look \u{fc}p.\n"});
+        let endpoint = Endpoint::legacy().skills(&[scout()]).on("resources/read", move |_| {
+            let content = content.clone();
+            let script = Script::new().request(r#""q""#, "elicitation/create", question);
+            Reply::sse(script.posted(r#""q""#, move |answer| {
+                assert_eq!(answer["result"]["action"], "cancel", "{answer}");
+                Script::new().result(format!(r#"{{"contents":[{content}]}}"#))
+            }))
+        });
+        let forms = r#"{"elicitation":{"form":{}}}"#;
+        let (mut harness, _endpoint) = opened_with(harness_era, endpoint, forms, &[]).await;
+        assert_eq!(text(&read(&mut harness, NOTES).await), "Look \u{fc}p.\n");
+        assert!(harness.lines().iter().all(|line| line["method"] != "elicitation/create"));
+    }
+}
+
+four_eras!(a_fetch_that_hangs_does_not_keep_the_program, |harness_era, endpoint_era| async {
+    let endpoint = Endpoint::era(endpoint_era).skills(&[scout()]).on("resources/read", |_| Reply::hang());
+    let (mut harness, endpoint) = opened(harness_era, endpoint).await;
+    let id = harness.request("resources/read", &about(NOTES)).await;
+    let order = endpoint.arrived("resources/read", 0).await.order;
+    harness.close_stdin();
+    assert_refused(&harness.answer(id).await, -32603, "leaving");
+    let (status, took) = harness.wait_exit().await;
+    assert!(status == 0 && took.as_secs() < 3, "{status} after {took:?}");
+    endpoint.client_closed(order).await;
+});
