@@ -7,7 +7,8 @@
 //!   [`harness::modern`] and [`harness::legacy`] what each era expects
 //! - [`wire`] JSON-RPC as raw text: [`wire::parse`] the one door for outside JSON, [`wire::meta`] the one editor
 //! - [`relay`] between the sides: [`relay::route`] answer, refuse or forward, [`relay::crossing`] the only way over
-//! - [`surface`] what of the endpoint can steer a model, and the [`surface::gate`] that lets requests out and answers in
+//! - [`surface`] what of the endpoint can steer a model, and the [`surface::gate`] that lets requests out and answers in;
+//!   [`surface::skill`] which skills can be used, [`surface::skill_file`] the proof that a file is the listed one
 //! - [`endpoint`] the HTTPS side: [`endpoint::opening`] era and revision, [`endpoint::survey`] every list once,
 //!   [`endpoint::http`] requests to the one URL, [`endpoint::sse`] events
 //! - [`store`] files of this program, [`net`] the one HTTP client and the one URL, [`limits`] bounds and permissions, [`secret`] what must not be printed, [`report`] the one writer of stderr,

@@ -70,6 +70,10 @@ pub async fn open(
     match survey::read(&session, opening, limits, patience).await {
         Ok(mut observed) => {
             survey::learn_parameter_headers(&session, &mut observed, report);
+            // Once is enough: opened again, it is the same or there is worse to say.
+            if patience == Patience::Start {
+                survey::warn_of_skills(&observed, report);
+            }
             Ok(Opened { session, unsolicited, observed })
         }
         Err(trouble) => {

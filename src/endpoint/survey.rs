@@ -10,7 +10,7 @@ use super::session::{OwnMethod, Session};
 use super::trouble::Trouble;
 use crate::limits::Limits;
 use crate::report::{Report, visible};
-use crate::surface::{Kind, List, Observed, ParameterHeaders};
+use crate::surface::{Kind, List, Observed, ParameterHeaders, Skills};
 use crate::wire::{Era, Object, json};
 
 /// Reads it again in the session that it was read in. A legacy opening belongs to its session; a modern one is asked for
@@ -66,6 +66,16 @@ pub(super) async fn read(
     );
     let lists = [tools?, prompts?, templates?, skills?].into_iter().flatten();
     Ok(Observed::new(session.era(), opening.clone(), lists))
+}
+
+/// Says which skills cannot be used.
+pub(super) fn warn_of_skills(observed: &Observed, report: &Report) {
+    for (uri, why) in observed.skills().into_iter().flat_map(Skills::refused) {
+        report.warning(format!(
+            "skill {} is refused: {why}; its operator must correct it",
+            visible(&json::quote(uri), 120)
+        ));
+    }
 }
 
 async fn read_list(

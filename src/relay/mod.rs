@@ -8,6 +8,7 @@ pub mod opening;
 pub mod refusal;
 mod rounds;
 pub mod route;
+mod skills;
 pub mod subscriptions;
 pub mod unsolicited;
 mod url_elicitation;
@@ -62,6 +63,7 @@ pub struct Relay {
     /// Everything that the harness has said it can do, once it has said something.
     declared: watch::Sender<Option<Client>>,
     subscriptions: Subscriptions,
+    skills: skills::SkillFiles,
     tasks: TaskTracker,
     leaving: CancellationToken,
     started: Instant,
@@ -179,6 +181,7 @@ where
         legacy: Mutex::default(),
         declared: watch::Sender::new(None),
         subscriptions,
+        skills: skills::SkillFiles::default(),
         tasks: TaskTracker::new(),
         leaving: CancellationToken::new(),
         started: Instant::now(),

@@ -30,6 +30,12 @@ impl Relay {
                 };
             }
             ("subscriptions/listen", Era::Modern) => return self.listen(id, &message).await,
+            ("skills/get", _) => self.skill(&message, caller).await,
+            ("resources/read", _) => match self.skill_file(&message, caller).await {
+                Some(Ok(result)) => return result_line(id.as_str(), result),
+                Some(Err(error)) => return error_line(id.as_str(), error),
+                None => return self.forward(id, message, caller).await,
+            },
             (
                 "ping"
                 | "logging/setLevel"
@@ -149,7 +155,7 @@ fn outcome_line(id: &Id, method: &str, admitted: Admitted, to: Era) -> Payload {
     }
 }
 
-fn not_found(method: &str) -> String {
+pub(super) fn not_found(method: &str) -> String {
     let message = format!("method {} is not offered", crate::report::visible(&json::quote(method), 80));
     refusal::error(METHOD_NOT_FOUND, &message, None)
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::declared::DeclaredHash;
+use super::skill::Skills;
 use crate::wire::meta::Edit;
 use crate::wire::request::SKILLS;
 use crate::wire::{Era, Object, Payload, Splice, json};
@@ -92,17 +93,24 @@ pub struct Observed {
     /// What the endpoint says it can do.
     pub offers: Offers,
     lists: HashMap<Kind, List>,
+    skills: Option<Skills>,
 }
 
 impl Observed {
-    /// Puts a surface together.
+    /// Puts a surface together. Skills that cannot be used are left out of what is served.
     pub fn new(era: Era, opening: Bytes, lists: impl IntoIterator<Item = List>) -> Self {
-        Observed {
-            era,
-            offers: Offers::of(&opening),
-            opening,
-            lists: lists.into_iter().map(|list| (list.kind, list)).collect(),
-        }
+        let mut lists: HashMap<_, _> = lists.into_iter().map(|list| (list.kind, list)).collect();
+        let skills = lists.get_mut(&Kind::Skills).map(|list| {
+            let skills = Skills::read(list.items());
+            skills.refused().for_each(|(uri, _)| list.hide(uri));
+            skills
+        });
+        Observed { era, offers: Offers::of(&opening), opening, lists, skills }
+    }
+
+    /// What the listed skills amount to, if the endpoint offers skills.
+    pub fn skills(&self) -> Option<&Skills> {
+        self.skills.as_ref()
     }
 
     /// The raw text of the instructions, where there are some.
@@ -280,6 +288,11 @@ impl List {
         all.into_iter().map(|(name, place)| (name.as_str(), self.text(*place)))
     }
 
+    /// The text of an item that may be used.
+    pub fn item(&self, name: &str) -> Option<&str> {
+        self.names.get(name).filter(|place| !self.hidden.contains(place)).map(|place| self.text(*place))
+    }
+
     /// Leaves an item out of what is served. It stays part of the surface.
     fn hide(&mut self, name: &str) {
         if let Some(place) = self.names.get(name) {
@@ -384,5 +397,20 @@ mod tests {
             let found = list(&pages).unwrap_err();
             assert!(found.contains(why), "{pages:?}: {found}");
         }
+    }
+
+    #[test]
+    fn a_refused_skill_is_not_served_and_stays_part_of_the_surface() {
+        let mut skills = List::new(Kind::Skills);
+        let good = r#"{"uri":"skill://a/b/SKILL.md","frontmatter":{"name":"b","description":""},"resources":[{"uri":"skill://a/b/SKILL.md","digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":0}]}"#;
+        let bad = r#"{"uri":"skill://a/c/SKILL.md","resources":"dynamic"}"#;
+        skills.add_page(format!("{{\"skills\":[{bad},{good}]}}").into()).unwrap();
+        let observed = Observed::new(Era::Modern, Bytes::from_static(b"{}"), [skills]);
+        let list = observed.list(Kind::Skills).unwrap();
+        assert_eq!(text(list), format!("{{\"skills\":[{good}]}}"));
+        assert_eq!(list.item("skill://a/b/SKILL.md"), Some(good));
+        assert_eq!(list.item("skill://a/c/SKILL.md"), None);
+        assert_eq!(crate::surface::Surface::of(&observed).unwrap().list(Kind::Skills).len(), 2);
+        assert!(Observed::new(Era::Modern, Bytes::new(), []).skills().is_none());
     }
 }

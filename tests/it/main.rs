@@ -33,6 +33,7 @@ mod refused;
 mod rounds;
 mod self_tests;
 mod sessions;
+mod skills;
 mod streams;
 mod subscriptions;
 mod support;

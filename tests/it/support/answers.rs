@@ -8,6 +8,7 @@ use super::{
     Era, MODERN,
     record::Recorded,
     reply::{Reply, Script},
+    skills::Offered,
 };
 
 /// Everything of the endpoint that a client can list. All members are raw JSON text.
@@ -33,6 +34,8 @@ pub struct Surface {
     pub server_info: String,
     /// Members of `_meta` on every result, without the braces.
     pub meta: String,
+    /// The skills; the endpoint knows nothing of skills when absent.
+    pub skills: Option<Offered>,
     /// What a listen stream acknowledges; what was asked for when absent.
     pub listen_filter: Option<String>,
 }
@@ -52,6 +55,7 @@ impl Surface {
             instructions: Some(r#""Be brief.""#.to_owned()),
             server_info: r#"{"name":"fake","version":"1.0.0"}"#.to_owned(),
             meta: String::new(),
+            skills: None,
             listen_filter: None,
         }
     }
@@ -73,6 +77,11 @@ impl Surface {
             "resources/list" => self.cached(format!(r#""resources":{}"#, self.resources)),
             "resources/templates/list" => self.cached(format!(r#""resourceTemplates":{}"#, self.templates)),
             "prompts/list" => self.cached(format!(r#""prompts":{}"#, self.prompts)),
+            "skills/list" => self.cached(format!(r#""skills":{}"#, self.skills.as_ref()?.list())),
+            "skills/get" => match self.skills.as_ref()?.entry(request.subject()) {
+                Some(entry) => self.cached(format!(r#""skill":{entry}"#)),
+                None => Reply::error_code(-32602, "unknown skill"),
+            },
             "prompts/get" => self.prompt(request),
             "resources/read" => self.resource(request),
             "tools/call" => self.tool(request, wake),
@@ -182,6 +191,9 @@ impl Surface {
         if request.subject().starts_with("memo://") {
             return self
                 .cached(format!(r#""contents":[{{"uri":{uri},"mimeType":"text/plain","text":"a memo"}}]"#));
+        }
+        if let Some(content) = self.skills.as_ref().and_then(|skills| skills.content(request.subject())) {
+            return self.cached(format!(r#""contents":[{content}]"#));
         }
         let code = if self.era == Era::Modern { -32602 } else { -32002 };
         Reply::error_code(code, "unknown resource")

@@ -18,6 +18,7 @@ use super::{
     record::{Fate, Recorded},
     reply::{Reply, event_text, notification_text},
     serve::{Server, accept_forever},
+    skills::{CAPABILITIES, Offered, Skill},
     tls::Tls,
 };
 
@@ -61,6 +62,11 @@ impl EndpointBuilder {
     /// The prompts, a JSON array.
     pub fn prompts(self, raw: &str) -> Self {
         self.surface(|surface| raw.clone_into(&mut surface.prompts))
+    }
+
+    /// Skills, and the capabilities that go with them.
+    pub fn skills(self, skills: &[Skill]) -> Self {
+        self.capabilities(CAPABILITIES).surface(|surface| surface.skills = Some(Offered::new(skills)))
     }
 
     /// The server's capabilities, a JSON object.
@@ -251,6 +257,11 @@ impl Endpoint {
     /// Changes the tools while running.
     pub fn set_tools(&self, raw: &str) {
         self.server.surface.lock().unwrap().tool_pages = vec![raw.to_owned()];
+    }
+
+    /// Changes a file of a skill while running; the entry stays.
+    pub fn set_file(&self, uri: &str, text: &str) {
+        self.server.surface.lock().unwrap().skills.as_mut().expect("no skills").set(uri, text);
     }
 
     /// Changes the members of `_meta` while running.

@@ -11,6 +11,7 @@ mod record;
 mod reply;
 mod rules;
 mod serve;
+mod skills;
 mod tls;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub use self::{
     inbox::{Answer, Inbox},
     record::{Fate, Recorded},
     reply::{Reply, Script, Step, error_text, event_text, notification_text, result_text},
+    skills::{Skill, digest},
 };
 
 /// The revision that the modern era speaks.
