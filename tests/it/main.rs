@@ -36,5 +36,6 @@ mod sessions;
 mod streams;
 mod subscriptions;
 mod support;
+mod surface_vectors;
 mod tls;
 mod translation;
