@@ -606,6 +606,22 @@ mod tests {
     }
 
     #[test]
+    fn each_rule_is_described() {
+        let page = include_str!("../../docs/findings.md");
+        let source = [include_str!("findings.rs"), include_str!("reads_like.rs")].concat();
+        let described: Vec<_> =
+            page.lines().filter_map(|line| line.strip_prefix("### `")?.split('`').next()).collect();
+        assert!(described.len() > 12, "{described:?}");
+        for id in &described {
+            assert!(source.contains(&format!("\"{id}\"")), "{id} is described and not there");
+        }
+        for call in source.split("found.add(\"").skip(1) {
+            let id = call.split('"').next().unwrap_or_default();
+            assert!(id == "more" || described.contains(&id), "{id} is not described");
+        }
+    }
+
+    #[test]
     fn a_skill_that_cannot_be_used_is_one_of_them() {
         let found = Finding::unusable_skill("skill://a\u{1b}/SKILL.md", "it is \u{1b}dynamic");
         assert_eq!(found.subject, r#"skill "skill://a\u001b/SKILL.md""#);

@@ -1,5 +1,8 @@
 //! Names that a person cannot tell apart. A small table of our own, not the whole of Unicode's.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// Letters of other scripts that look like a Latin one, in pairs: the letter, then what it looks like.
 const CYRILLIC: &str = "аaАAВBсcСCԁdеeЕEһhНHіiІIїiЇIјjЈJкkКKӏlӀlМMоoОOрpРPԛqԚQѕsЅSТTтtуyУYѵvԝwԜWхxХXгrпn";
 const GREEK: &str = "αaΑAΒBΕEηnΗHιiΙIκkΚKΜMνvΝNοoΟOρpΡPτtΤTυuΥYχxΧXΖZγyωwϲcϹC";
@@ -18,9 +21,7 @@ pub(super) fn latin(character: char) -> char {
         0x1d7ce..=0x1d7ff => char::from_u32(0x30 + (code - 0x1d7ce) % 10).unwrap_or(character),
         // Most of what is written has no look-alike in the tables.
         0x80..=0x130 | 0x2000.. => character,
-        _ => {
-            [CYRILLIC, GREEK, OTHERS].iter().find_map(|pairs| partner(pairs, character)).unwrap_or(character)
-        }
+        _ => PARTNERS.get(&character).copied().unwrap_or(character),
     }
 }
 
@@ -29,15 +30,11 @@ fn nth(capital: u8, small: u8, at: u32) -> char {
     char::from_u32(u32::from(first) + at).unwrap_or('?')
 }
 
-fn partner(pairs: &str, character: char) -> Option<char> {
-    let mut pairs = pairs.chars();
-    while let (Some(letter), Some(latin)) = (pairs.next(), pairs.next()) {
-        if letter == character {
-            return Some(latin);
-        }
-    }
-    None
-}
+/// The tables, made for looking up: all of a long Cyrillic text is looked up.
+static PARTNERS: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
+    let all = || [CYRILLIC, GREEK, OTHERS].into_iter().flat_map(str::chars);
+    all().step_by(2).zip(all().skip(1).step_by(2)).collect()
+});
 
 /// What is left of a name when it is read without care. Names that share one of them look alike.
 pub(super) fn keys(name: &str) -> [String; 2] {

@@ -35,7 +35,7 @@ const HIDDEN: [&str; 20] = [
 ];
 
 /// The other phrases, each with its rule.
-const PHRASES: [(&str, &str); 27] = [
+const PHRASES: [(&str, &str); 22] = [
     (HIDES, "hide this from the user"),
     (HIDES, "keep this secret from"),
     (HIDES, "keep this hidden from"),
@@ -53,14 +53,18 @@ const PHRASES: [(&str, &str); 27] = [
     (REACHES, "instead of any other tool"),
     (REACHES, "before using this tool, read"),
     (REACHES, "before calling this tool, read"),
-    (REACHES, "~/.ssh"),
-    (REACHES, "id_rsa"),
-    (REACHES, "mcp.json"),
     (OVERRIDES, "ignore previous instructions"),
     (OVERRIDES, "ignore all previous"),
     (OVERRIDES, "ignore any previous"),
     (OVERRIDES, "ignore the previous instructions"),
     (OVERRIDES, "disregard previous"),
+];
+
+/// Those without a space.
+const WORDS: [(&str, &str); 5] = [
+    (REACHES, "~/.ssh"),
+    (REACHES, "id_rsa"),
+    (REACHES, "mcp.json"),
     (OVERRIDES, "<system>"),
     (OVERRIDES, "<important>"),
 ];
@@ -74,12 +78,16 @@ pub(super) fn phrases(text: &str) -> Vec<(&'static str, String)> {
         return Vec::new();
     }
     let text = plain(text);
-    let mut found: Vec<_> = PHRASES
+    // Most texts of a surface are single words of a schema.
+    let one_word = !text.contains(' ');
+    let phrases: &[_] = if one_word { &[] } else { &PHRASES };
+    let mut found: Vec<_> = phrases
         .iter()
+        .chain(&WORDS)
         .filter(|(_, phrase)| text.contains(phrase))
         .map(|(id, phrase)| (*id, (*phrase).to_owned()))
         .collect();
-    for phrase in HIDDEN {
+    for phrase in HIDDEN.into_iter().filter(|_| !one_word) {
         let negated = text.match_indices(phrase).find_map(|(at, _)| {
             let before = text.get(..at)?;
             NEGATIONS.into_iter().find(|negation| before.ends_with(negation))
@@ -158,7 +166,7 @@ mod tests {
 
     #[test]
     fn each_phrase_is_written_as_texts_are_read() {
-        let phrases = PHRASES.iter().map(|(_, phrase)| *phrase).chain(HIDDEN);
+        let phrases = PHRASES.iter().chain(&WORDS).map(|(_, phrase)| *phrase).chain(HIDDEN);
         for phrase in phrases.chain(NEGATIONS) {
             assert_eq!(plain(phrase), phrase);
             assert!(phrase.len() >= SHORTEST, "{phrase}");

@@ -108,7 +108,9 @@ mod tests {
         assert_eq!(seen, expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
         let mut names = Vec::new();
         texts(text, |text, path, is_name| {
-            is_name.then(|| names.push((path.to_text(99), text.to_owned()))).unwrap_or(())
+            if is_name {
+                names.push((path.to_text(99), text.to_owned()));
+            }
         });
         assert_eq!(names[3], ("e\\u{a}".into(), "e\n".into()));
         let mut alone = Vec::new();
