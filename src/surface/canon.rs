@@ -3,9 +3,10 @@
 //! `docs/surface-hash.md` specifies it; `fixtures/surface/` has vectors that an implementation in another language
 //! reproduces.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use crate::wire::json::{self, NotReadable, Object};
+use crate::wire::json;
 use crate::wire::parse::MAX_DEPTH;
 
 /// Why a text has no canonical form.
@@ -32,15 +33,6 @@ impl fmt::Display for Uncanonical {
     }
 }
 
-impl From<NotReadable> for Uncanonical {
-    fn from(wrong: NotReadable) -> Self {
-        match wrong {
-            NotReadable::Syntax => Uncanonical::Syntax,
-            NotReadable::Duplicate(key) => Uncanonical::Duplicate(key),
-        }
-    }
-}
-
 /// The canonical form of any JSON text.
 ///
 /// # Errors
@@ -61,45 +53,179 @@ pub fn canonical(text: &str) -> Result<String, Uncanonical> {
 /// # Errors
 /// It has none.
 pub fn canonical_of_checked(text: &str) -> Result<String, Uncanonical> {
-    let mut out = String::with_capacity(text.len());
-    write(text, &mut out)?;
-    Ok(out)
+    let mut writer = Writer { text, ends: ends(text.as_bytes()), out: String::with_capacity(text.len()) };
+    let end = writer.value(0, 0)?;
+    if end == text.len() { Ok(writer.out) } else { Err(Uncanonical::Syntax) }
 }
 
-fn write(text: &str, out: &mut String) -> Result<(), Uncanonical> {
-    match text.as_bytes().first() {
-        Some(b'{') => {
-            let object = Object::read_checked(text)?;
-            let mut members: Vec<_> = object.members().collect();
-            // By UTF-16 code units (RFC 8785 §3.2.3), neither by bytes nor by code points.
-            members.sort_by(|a, b| utf16(&a.key, &b.key));
-            out.push('{');
-            for (at, member) in members.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write_string(&member.key, out);
-                out.push(':');
-                write(member.value, out)?;
+/// Where each object and array begins and ends, in the order they begin. With it a value is skipped without being read,
+/// so that the time does not grow with the depth.
+fn ends(text: &[u8]) -> Vec<(usize, usize)> {
+    let (mut ends, mut open): (Vec<(usize, usize)>, _) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                at = string_end(text, at);
+                continue;
             }
-            out.push('}');
-        }
-        Some(b'[') => {
-            out.push('[');
-            for (at, (item, _)) in json::array_items_checked(text)?.into_iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write(item, out)?;
+            b'{' | b'[' => {
+                open.push(ends.len());
+                ends.push((at, text.len()));
             }
-            out.push(']');
+            b'}' | b']' => {
+                if let Some((_, end)) = open.pop().and_then(|begun| ends.get_mut(begun)) {
+                    *end = at + 1;
+                }
+            }
+            _ => {}
         }
-        Some(b'"') if memchr::memchr(b'\\', text.as_bytes()).is_none() => out.push_str(text),
-        Some(b'"') => write_string(&json::decode_string(text).ok_or(Uncanonical::Syntax)?, out),
-        Some(b't' | b'f' | b'n') => out.push_str(text),
-        _ => write_number(text, out)?,
+        at += 1;
     }
-    Ok(())
+    ends
+}
+
+/// Where the string ends that begins at `at`.
+fn string_end(text: &[u8], at: usize) -> usize {
+    let mut at = at + 1;
+    while let Some(next) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += next;
+        if text.get(at) == Some(&b'"') {
+            return at + 1;
+        }
+        at += 2;
+    }
+    text.len()
+}
+
+/// The names of an object's members, and where their values begin.
+type Members<'a> = Vec<(Cow<'a, str>, usize)>;
+
+struct Writer<'a> {
+    text: &'a str,
+    ends: Vec<(usize, usize)>,
+    out: String,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes the value that begins at `at`; says where it ends.
+    fn value(&mut self, at: usize, depth: usize) -> Result<usize, Uncanonical> {
+        if depth > MAX_DEPTH {
+            return Err(Uncanonical::TooDeep);
+        }
+        match self.byte(at) {
+            Some(b'{') => return self.object(at, depth),
+            Some(b'[') => return self.array(at, depth),
+            _ => {}
+        }
+        let end = self.end(at);
+        let text = self.text.get(at..end).ok_or(Uncanonical::Syntax)?;
+        match text.as_bytes().first() {
+            Some(b'"') if memchr::memchr(b'\\', text.as_bytes()).is_none() => self.out.push_str(text),
+            Some(b'"') => write_string(&json::decode_string(text).ok_or(Uncanonical::Syntax)?, &mut self.out),
+            Some(b't' | b'f' | b'n') => self.out.push_str(text),
+            Some(_) => write_number(text, &mut self.out)?,
+            None => return Err(Uncanonical::Syntax),
+        }
+        Ok(end)
+    }
+
+    fn object(&mut self, at: usize, depth: usize) -> Result<usize, Uncanonical> {
+        let (mut members, end) = self.members(at)?;
+        // By UTF-16 code units (RFC 8785 §3.2.3), neither by bytes nor by code points.
+        members.sort_by(|(one, _), (other, _)| utf16(one, other));
+        let mut last: Option<&str> = None;
+        for (key, _) in &members {
+            if last.replace(key) == Some(key) {
+                return Err(Uncanonical::Duplicate(key.clone().into_owned()));
+            }
+        }
+        self.out.push('{');
+        for (position, (key, value)) in members.iter().enumerate() {
+            if position > 0 {
+                self.out.push(',');
+            }
+            write_string(key, &mut self.out);
+            self.out.push(':');
+            self.value(*value, depth + 1)?;
+        }
+        self.out.push('}');
+        Ok(end)
+    }
+
+    /// The members of the object that begins at `at`, and where it ends.
+    fn members(&self, at: usize) -> Result<(Members<'a>, usize), Uncanonical> {
+        let mut members = Vec::with_capacity(8);
+        let mut at = self.after_space(at + 1);
+        if self.byte(at) == Some(b'}') {
+            return Ok((members, at + 1));
+        }
+        loop {
+            let end = self.end(at);
+            let key = self.text.get(at..end).and_then(json::decode_string).ok_or(Uncanonical::Syntax)?;
+            let colon = self.after_space(end);
+            if self.byte(colon) != Some(b':') {
+                return Err(Uncanonical::Syntax);
+            }
+            let value = self.after_space(colon + 1);
+            members.push((key, value));
+            at = self.after_space(self.end(value));
+            match self.byte(at) {
+                Some(b',') => at = self.after_space(at + 1),
+                Some(b'}') => return Ok((members, at + 1)),
+                _ => return Err(Uncanonical::Syntax),
+            }
+        }
+    }
+
+    fn array(&mut self, at: usize, depth: usize) -> Result<usize, Uncanonical> {
+        self.out.push('[');
+        let mut at = self.after_space(at + 1);
+        if self.byte(at) == Some(b']') {
+            self.out.push(']');
+            return Ok(at + 1);
+        }
+        loop {
+            let end = self.value(at, depth + 1)?;
+            at = self.after_space(end);
+            match self.byte(at) {
+                Some(b',') => self.out.push(','),
+                Some(b']') => {
+                    self.out.push(']');
+                    return Ok(at + 1);
+                }
+                _ => return Err(Uncanonical::Syntax),
+            }
+            at = self.after_space(at + 1);
+        }
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    /// Where the value ends that begins at `at`.
+    fn end(&self, at: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        match self.byte(at) {
+            Some(b'{' | b'[') => match self.ends.binary_search_by_key(&at, |(begin, _)| *begin) {
+                Ok(found) => self.ends.get(found).map_or(bytes.len(), |(_, end)| *end),
+                Err(_) => bytes.len(),
+            },
+            Some(b'"') => string_end(bytes, at),
+            _ => {
+                let rest = bytes.get(at..).unwrap_or_default();
+                let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
+                at + rest.iter().position(ends).unwrap_or(rest.len())
+            }
+        }
+    }
+
+    fn after_space(&self, at: usize) -> usize {
+        let rest = self.text.as_bytes().get(at..).unwrap_or_default();
+        let space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        at + rest.iter().position(|byte| !space(byte)).unwrap_or(rest.len())
+    }
 }
 
 /// How two names are ordered: as the texts of their UTF-16 code units.
@@ -113,6 +239,11 @@ pub fn utf16(one: &str, other: &str) -> std::cmp::Ordering {
 /// RFC 8785 §3.2.2.2: nothing is escaped but what has to be.
 fn write_string(text: &str, out: &mut String) {
     out.push('"');
+    if !text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for character in text.chars() {
         match character {
             '"' => out.push_str("\\\""),
@@ -197,6 +328,7 @@ mod tests {
             assert_eq!(canonical(text).unwrap_err(), why, "{text}");
         }
         assert_eq!(canonical(&"[".repeat(600)).unwrap_err(), Uncanonical::TooDeep);
+        assert_eq!(canonical_of_checked(&"[".repeat(600)).unwrap_err(), Uncanonical::TooDeep);
     }
 
     proptest! {
@@ -213,6 +345,8 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(text in any::<String>()) {
             let _ = canonical(&text);
+            let _ = canonical_of_checked(&text);
+            let _ = canonical_of_checked(&format!("{{\"a\":[{text}"));
         }
     }
 }

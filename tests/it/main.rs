@@ -37,5 +37,6 @@ mod skills;
 mod streams;
 mod subscriptions;
 mod support;
+mod surface_vectors;
 mod tls;
 mod translation;

@@ -158,7 +158,7 @@ async fn an_argument_that_is_no_text_is_a_bad_command_line() {
 
 #[tokio::test]
 async fn what_is_not_built_yet_says_so() {
-    for mode in ["--login", "--logout", "--inspect", "--write-lock", "--status"] {
+    for mode in ["--login", "--logout", "--status"] {
         refused(&[mode], 64, &[mode, "not built yet"]).await;
     }
     refused(&["--print-config", "claude"], 64, &["--print-config", "not built yet"]).await;
@@ -168,13 +168,5 @@ async fn what_is_not_built_yet_says_so() {
 /// A pin that is asked for and not enforced would be worse than none.
 #[tokio::test]
 async fn what_would_protect_and_is_not_built_yet_is_refused() {
-    for args in [&["--expect-hash", "abc"][..], &["--lock", "auto"], &["--issuer", "https://a.example"]] {
-        refused(args, 64, &[args[0]]).await;
-    }
-}
-
-#[tokio::test]
-async fn a_pin_in_the_environment_is_not_passed_over() {
-    let pinned = run(&["--url", FINE], &[("MCP_HASP_EXPECT_HASH", "abc")]).await;
-    pinned.failed(64, &["MCP_HASP_EXPECT_HASH"]);
+    refused(&["--issuer", "https://a.example"], 64, &["--issuer"]).await;
 }
