@@ -36,7 +36,7 @@ use report::Report;
 /// Runs a command line to its end. `environment` looks a variable up.
 pub fn run(cli: cli::Cli, environment: &dyn Fn(&str) -> Option<String>) -> Exit {
     let (level, format) = config::level(&cli);
-    let report = Report::start(level, format);
+    let report = Report::start(level, format).coloured(report::may_colour(environment));
     let outcome = config::Config::new(cli, environment).and_then(|config| {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;

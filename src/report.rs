@@ -4,7 +4,7 @@
 //! when the pipe is full they are dropped and counted, and nothing else waits.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,11 +49,74 @@ pub enum Format {
     Json,
 }
 
+/// What a row of a comparison is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Something that was not there.
+    Added,
+    /// Something that is no longer there.
+    Removed,
+    /// Something that is different; what in it follows.
+    Changed,
+    /// A value before.
+    Old,
+    /// The value now.
+    New,
+    /// A remark.
+    Note,
+}
+
+/// One line of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What it is about.
+    pub mark: Mark,
+    /// Its words, without the sign that the mark becomes.
+    pub text: String,
+}
+
+impl Mark {
+    fn sign(self) -> &'static str {
+        match self {
+            Mark::Added => "+ ",
+            Mark::Removed => "- ",
+            Mark::Changed => "~ ",
+            Mark::Old => "    - ",
+            Mark::New => "    + ",
+            Mark::Note => "",
+        }
+    }
+
+    /// The terminal's code (ECMA-48 SGR): red for what is gone, green for what came, bold for a heading.
+    fn colour(self) -> Option<&'static str> {
+        match self {
+            Mark::Removed | Mark::Old => Some("\x1b[31m"),
+            Mark::Added | Mark::New => Some("\x1b[32m"),
+            Mark::Changed => Some("\x1b[1m"),
+            Mark::Note => None,
+        }
+    }
+}
+
+/// Ends any colour.
+const PLAIN: &str = "\x1b[0m";
+/// Rows of one comparison that are printed.
+const MOST_ROWS: usize = 200;
+/// Characters of one row.
+const LONGEST_ROW: usize = 1000;
+
+/// Whether the environment leaves room for colour: `NO_COLOR` unset or empty, and no terminal that is `dumb`.
+pub fn may_colour(environment: &dyn Fn(&str) -> Option<String>) -> bool {
+    environment("NO_COLOR").is_none_or(|value| value.is_empty())
+        && environment("TERM").is_none_or(|value| value != "dumb")
+}
+
 /// A handle to the one writer. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Report {
     loudest: Level,
     format: Format,
+    colour: bool,
     queue: SyncSender<Entry>,
     dropped: Arc<AtomicU64>,
     secrets: Arc<Mutex<Vec<Secret>>>,
@@ -84,7 +147,15 @@ impl Report {
             .name("stderr".into())
             .stack_size(64 * 1024)
             .spawn(move || write_lines(&lines));
-        Report { loudest, format, queue, dropped: Arc::default(), secrets: Arc::default() }
+        Report { loudest, format, colour: false, queue, dropped: Arc::default(), secrets: Arc::default() }
+    }
+
+    /// Colours rows where that is `allowed` (see [`may_colour`]), lines are for people and stderr is a terminal.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "it is only asked what it is")]
+    pub fn coloured(mut self, allowed: bool) -> Self {
+        self.colour = allowed && self.format == Format::Text && std::io::stderr().is_terminal();
+        self
     }
 
     /// Looks out for a secret from now on: an endpoint may put into its own words what it was sent.
@@ -142,6 +213,48 @@ impl Report {
         }
     }
 
+    /// Prints a comparison below the error line it belongs to. It waits in the queue as one entry, so that it is
+    /// dropped and counted as a whole or not at all.
+    pub fn rows(&self, rows: &[Row]) {
+        if !rows.is_empty() {
+            self.enqueue(self.lines_of(rows));
+        }
+    }
+
+    fn lines_of(&self, rows: &[Row]) -> String {
+        let mut out = String::new();
+        for row in rows.iter().take(MOST_ROWS) {
+            self.write_row(row, &mut out);
+        }
+        let Some(rest) = rows.get(MOST_ROWS..).filter(|rest| !rest.is_empty()) else { return out };
+        // Remarks stand at the end and are about the whole.
+        let (notes, left_out): (Vec<_>, Vec<_>) = rest.iter().partition(|row| row.mark == Mark::Note);
+        if !left_out.is_empty() {
+            let text = format!("… and {} more lines; see --inspect --json", left_out.len());
+            self.write_row(&Row { mark: Mark::Note, text }, &mut out);
+        }
+        for note in notes {
+            self.write_row(note, &mut out);
+        }
+        out
+    }
+
+    fn write_row(&self, row: &Row, out: &mut String) {
+        let text = visible(&self.without_secrets(&row.text), LONGEST_ROW);
+        let line = format!("{}{text}", row.mark.sign());
+        match self.format {
+            Format::Json => out.push_str(&json_line(Level::Error, line)),
+            Format::Text => {
+                // Colour comes last: nothing from outside is looked at any more.
+                let (start, end) = match row.mark.colour().filter(|_| self.colour) {
+                    Some(colour) => (colour, PLAIN),
+                    None => ("", ""),
+                };
+                let _ = writeln!(out, "mcp-hasp:   {start}{line}{end}");
+            }
+        }
+    }
+
     /// Waits, a short time at most, until what was said is written.
     pub fn flush(&self) {
         let (done, wait) = sync_channel(1);
@@ -160,14 +273,12 @@ impl Report {
                 Level::Error | Level::Warning => format!("mcp-hasp: {}: {message}\n", level.name()),
                 _ => format!("mcp-hasp: {message}\n"),
             },
-            Format::Json => {
-                format!(
-                    "{{\"level\":\"{}\",\"message\":{}}}\n",
-                    level.name(),
-                    serde_json::Value::from(message)
-                )
-            }
+            Format::Json => json_line(level, message),
         };
+        self.enqueue(line);
+    }
+
+    fn enqueue(&self, line: String) {
         if self.queue.try_send(Entry::Line(line)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -177,6 +288,10 @@ impl Report {
             lost => self.say(Level::Warning, &format!("{lost} lines were dropped; stderr is not being read")),
         }
     }
+}
+
+fn json_line(level: Level, message: String) -> String {
+    format!("{{\"level\":\"{}\",\"message\":{}}}\n", level.name(), serde_json::Value::from(message))
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
@@ -209,16 +324,29 @@ pub fn visible(text: &str, limit: usize) -> String {
     out
 }
 
-fn is_deceptive(character: char) -> bool {
+/// Whether a character shows nothing of its own, looks like a plain space, or moves what stands around it: the general
+/// categories Cc, Cf, Zl, Zp and Zs but for the space, what Unicode calls default-ignorable (assigned or not), and
+/// the few characters of other categories that are blank.
+pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(
             u32::from(character),
-            // soft hyphen, Arabic letter mark, Hangul fillers, Khmer inherent vowels, Mongolian separators
-            0xad | 0x61c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f | 0x3164 | 0xffa0
-            // zero width, directional marks and overrides, separators, invisible operators, isolates
-            | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f
-            // variation selectors, byte-order mark, interlinear marks, tags
-            | 0xfe00..=0xfe0f | 0xfeff | 0xfff9..=0xfffb | 0xe0000..=0xe0fff
+            // no-break space, soft hyphen, grapheme joiner
+            0xa0 | 0xad | 0x34f
+            // Arabic, Syriac and Kaithi number signs and marks, which take in what follows
+            | 0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x890 | 0x891 | 0x8e2 | 0x110bd | 0x110cd
+            // Hangul fillers, Ogham space, Khmer inherent vowels, Mongolian selectors and separator
+            | 0x115f | 0x1160 | 0x1680 | 0x17b4 | 0x17b5 | 0x180b..=0x180f | 0x3164 | 0xffa0
+            // spaces, zero width, directional marks, overrides and isolates, separators, invisible operators
+            | 0x2000..=0x200f | 0x2028..=0x202f | 0x205f..=0x206f
+            // empty Braille pattern, ideographic space
+            | 0x2800 | 0x3000
+            // variation selectors, byte-order mark, interlinear marks and the unassigned before them
+            | 0xfe00..=0xfe0f | 0xfeff | 0xfff0..=0xfffb
+            // Egyptian controls and blanks, Khitan filler, shorthand controls
+            | 0x13430..=0x1343f | 0x13441 | 0x13442 | 0x16fe4 | 0x1bca0..=0x1bca3
+            // musical null head and controls; tags, more variation selectors, unassigned
+            | 0x1d159 | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff
         )
 }
 
@@ -240,5 +368,65 @@ mod tests {
         assert_eq!(visible("x\u{202e}y\u{200b}z\u{e0041}", 99), r"x\u{202e}y\u{200b}z\u{e0041}");
         assert_eq!(visible("Übung 東京 🎲", 99), "Übung 東京 🎲");
         assert_eq!(visible("abcdef", 3), "abc…");
+    }
+
+    #[test]
+    fn every_kind_of_invisible_character_is_spelled_out() {
+        for point in [
+            0x0, 0x7f, 0x85, 0xa0, 0xad, 0x34f, 0x600, 0x6dd, 0x115f, 0x1680, 0x17b5, 0x180e, 0x2003, 0x200d,
+            0x2028, 0x2029, 0x202f, 0x2065, 0x2066, 0x2800, 0x3000, 0x3164, 0xfe0f, 0xfeff, 0xffa0, 0xfff5,
+            0xfff9, 0x13437, 0x1bca0, 0x1d159, 0x1d173, 0xe0001, 0xe01ef, 0xe0fff,
+        ] {
+            let character = char::from_u32(point).unwrap();
+            assert_eq!(visible(&character.to_string(), 9), format!("\\u{{{point:x}}}"));
+        }
+        let legitimate = " ~¡ÿ€e\u{301}ש\u{5bc}عربي हिन्दी ไทย 한국어 东京🎲🧑🏽\u{fffd}\u{e000}\u{10ffff}";
+        assert_eq!(visible(legitimate, 99), legitimate);
+    }
+
+    fn row(mark: Mark, text: &str) -> Row {
+        Row { mark, text: text.into() }
+    }
+
+    #[test]
+    fn a_row_is_one_line_in_which_nothing_from_outside_acts() {
+        let mut report = Report::start(Level::Error, Format::Text);
+        report.conceal("tok-1234");
+        let rows = [row(Mark::Changed, "tool \"a\n\u{1b}[2J\u{202e}\" tok-1234"), row(Mark::Old, "5")];
+        let plain = "mcp-hasp:   ~ tool \"a\\u{a}\\u{1b}[2J\\u{202e}\" [redacted]\nmcp-hasp:       - 5\n";
+        assert_eq!(report.lines_of(&rows), plain);
+        report.colour = true;
+        let coloured = report.lines_of(&rows);
+        assert_eq!(coloured.matches('\u{1b}').count(), 4, "a start and an end for each row");
+        assert_eq!(coloured.replace("\u{1b}[1m", "").replace("\u{1b}[31m", "").replace(PLAIN, ""), plain);
+        report.format = Format::Json;
+        report.colour = false;
+        for line in report.lines_of(&rows).lines() {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(value["level"], "error");
+            assert!(!line.contains('\u{1b}'));
+        }
+    }
+
+    #[test]
+    fn rows_beyond_the_limit_are_counted_and_remarks_are_kept() {
+        let report = Report::start(Level::Error, Format::Text);
+        let mut rows = vec![row(Mark::Added, "x"); MOST_ROWS + 5];
+        rows.push(row(Mark::Note, "the end"));
+        let lines = report.lines_of(&rows);
+        assert_eq!(lines.lines().count(), MOST_ROWS + 2);
+        assert!(
+            lines.ends_with("mcp-hasp:   … and 5 more lines; see --inspect --json\nmcp-hasp:   the end\n")
+        );
+    }
+
+    #[test]
+    fn colour_is_left_out_where_the_environment_says_so() {
+        let given = |name: &'static str, value: &'static str| {
+            may_colour(&move |asked: &str| (asked == name).then(|| value.to_owned()))
+        };
+        assert!(given("NO_COLOR", "") && given("TERM", "xterm"));
+        assert!(!given("NO_COLOR", "0") && !given("TERM", "dumb"));
+        assert!(!Report::start(Level::Error, Format::Json).coloured(true).colour);
     }
 }

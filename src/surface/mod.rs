@@ -6,6 +6,7 @@ pub mod declared;
 pub mod difference;
 pub mod gate;
 pub mod hash;
+pub mod layout;
 pub mod lockfile;
 pub mod observed;
 pub mod parameter_header;

@@ -52,6 +52,16 @@ impl Kind {
         }
     }
 
+    /// What one of its items is called.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Kind::Tools => "tool",
+            Kind::Prompts => "prompt",
+            Kind::ResourceTemplates => "resource template",
+            Kind::Skills => "skill",
+        }
+    }
+
     /// The member of an item that names it.
     pub fn key(self) -> &'static str {
         match self {
