@@ -18,7 +18,7 @@ pub use declared::DeclaredHash;
 pub use difference::Difference;
 pub use gate::{Admitted, Cleared, Gate, Refusal};
 pub use hash::{Digest, ExpectedHash, SurfaceHash};
-pub use lockfile::Lock;
+pub use lockfile::{Authorization, BadLock, Lock};
 pub use observed::{Kind, List, Observed};
 pub use parameter_header::ParameterHeaders;
 pub use pin::{Mismatch, Pin, Unverified, Verified};
