@@ -1,3 +1,7 @@
 //! Files of this program: where they live, how they are read and written.
 
 pub mod file;
+pub mod place;
+
+pub use file::{FileProblem, Mode, read_whole, write_whole};
+pub use place::{auto_lock_path, config_dir};
