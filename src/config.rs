@@ -14,10 +14,9 @@ use crate::net::EndpointUrl;
 use crate::report::{Format, Level, visible};
 use crate::secret::{AccessToken, Secret};
 use crate::store;
-use crate::store::file::FileProblem;
-use crate::surface::lockfile::Authorization;
+use crate::store::FileProblem;
 use crate::surface::pin::PinnedLock;
-use crate::surface::{ExpectedHash, Lock, Pin};
+use crate::surface::{Authorization, ExpectedHash, Lock, Pin};
 
 /// A checked command line.
 #[derive(Debug)]
@@ -71,8 +70,8 @@ const TOKEN_VARIABLES: [&str; 2] = ["MCP_HASP_TOKEN", "PLAYERTHREE_TOKEN"];
 const EXPECT_HASH_VARIABLE: &str = "MCP_HASP_EXPECT_HASH";
 /// No file named on the command line is larger than this.
 const MAX_FILE: u64 = 1024 * 1024;
-/// A lock is no larger than this.
-const MAX_LOCK: u64 = 64 * 1024 * 1024;
+/// A lock is no larger than this, in bytes.
+pub const MAX_LOCK: u64 = 64 * 1024 * 1024;
 /// The value of `--lock` that means the automatic one.
 const AUTOMATIC: &str = "auto";
 
@@ -206,7 +205,7 @@ fn lock_place(
             let folder = store::config_dir(cli.config_dir.as_deref(), environment).ok_or_else(|| {
                 usage("--lock auto: there is no config dir; give --config-dir, or set MCP_HASP_CONFIG_DIR or HOME")
             })?;
-            let path = store::automatic_lock(&folder, url.as_url().as_str());
+            let path = store::auto_lock_path(&folder, url.as_url().as_str());
             Ok(Some(LockPlace { path, automatic: true }))
         }
     }
@@ -220,7 +219,7 @@ fn pinned_lock(place: &LockPlace, mode: Mode, url: &EndpointUrl) -> Result<Optio
     }
     let path = &place.path;
     let wrong = |why: String| Failure::File { option: "--lock", path: path.clone(), why };
-    let text = match store::file::read_whole(path, MAX_LOCK) {
+    let text = match store::read_whole(path, MAX_LOCK) {
         Ok(text) => text,
         Err(FileProblem::Missing) if place.automatic => return Ok(None),
         Err(FileProblem::Missing) => {

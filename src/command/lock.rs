@@ -1,13 +1,12 @@
 //! Recording a surface in a lock.
 
-use crate::config::{Config, LockPlace};
+use crate::config::{Config, LockPlace, MAX_LOCK};
 use crate::endpoint::Trouble;
 use crate::failure::{Exit, Failure};
 use crate::net::EndpointUrl;
 use crate::report::Report;
-use crate::store::file::{Mode, write_whole};
-use crate::surface::lockfile::Authorization;
-use crate::surface::{Lock, Surface, Unverified};
+use crate::store::{Mode, write_whole};
+use crate::surface::{Authorization, Lock, Surface, Unverified};
 
 use super::read;
 
@@ -49,7 +48,12 @@ pub(super) fn record(
         authorization,
         surface: surface.clone(),
     };
+    let text = lock.write();
+    if text.len() as u64 > MAX_LOCK {
+        return Err(format!(
+            "the surface is too large for a lock of {MAX_LOCK} bytes; tell the endpoint's operator"
+        ));
+    }
     let mode = if place.automatic { Mode::Private } else { Mode::Shared };
-    write_whole(&place.path, &lock.write(), mode)
-        .map_err(|why| format!("the lock {} cannot be written: {why}", place.path.display()))
+    write_whole(&place.path, &text, mode).map_err(|why| format!("the lock {} {why}", place.path.display()))
 }

@@ -49,8 +49,7 @@ fn accept(config: &Config, report: Report) -> relay::Accept {
             report.info(format!("the surface is the one pinned by {means}: {}, {declared}", surface.hash()));
         } else if to_write.is_none() {
             report.info(format!(
-                "the surface seen now is pinned for this session: {}, {declared}; to pin it for good add --expect-hash {} or --lock auto",
-                surface.hash(),
+                "the surface seen now is pinned for this session, {declared}; to pin it for good add --expect-hash {} or --lock auto",
                 surface.hash()
             ));
         }

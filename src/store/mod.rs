@@ -1,15 +1,7 @@
 //! Files of this program: where they live, how they are read and written.
 
 pub mod file;
+pub mod place;
 
-use std::path::{Path, PathBuf};
-
-/// stub
-pub fn config_dir(flag: Option<&Path>, _environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    flag.map(Path::to_path_buf)
-}
-
-/// stub
-pub fn automatic_lock(folder: &Path, _url: &str) -> PathBuf {
-    folder.join("locks").join("x.json")
-}
+pub use file::{FileProblem, Mode, read_whole, write_whole};
+pub use place::{auto_lock_path, config_dir};

@@ -27,7 +27,7 @@ pub use difference::Difference;
 pub use findings::{Finding, findings};
 pub use gate::{Admitted, Cleared, Gate, Refusal};
 pub use hash::{Digest, ExpectedHash, SurfaceHash};
-pub use lockfile::Lock;
+pub use lockfile::{Authorization, BadLock, Lock};
 pub use observed::{Kind, List, Observed, Offers};
 pub use parameter_header::ParameterHeaders;
 pub use pin::{Mismatch, Pin, Unverified, Verified};
