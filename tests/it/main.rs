@@ -23,6 +23,7 @@ mod headers;
 mod layers;
 mod life;
 mod listen;
+mod lock;
 mod logging;
 mod lossless;
 mod opened;
