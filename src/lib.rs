@@ -16,7 +16,8 @@
 //! - [`endpoint`] the HTTPS side: [`endpoint::opening`] era and revision, [`endpoint::survey`] every list once,
 //!   [`endpoint::http`] requests to the one URL, [`endpoint::sse`] events
 //! - [`store`] files of this program, [`net`] the one HTTP client and the one URL, [`limits`] bounds and permissions,
-//!   [`secret`] what must not be printed, [`report`] the one writer of stderr, [`failure`] every ending with its exit code and its words
+//!   [`secret`] what must not be printed, [`report`] the one writer of stderr, [`failure`] every ending with its exit code
+//!   and its words
 //!
 //! `SECURITY.md` names the home of each promise.
 
