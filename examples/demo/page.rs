@@ -74,6 +74,9 @@ impl Page {
 
     /// Somebody's own words, in lines that fit on a page.
     pub(crate) fn quoted(&self, text: &str) {
+        if text.chars().count() <= WIDEST {
+            return write_line(format_args!("        {} {text}", self.painted(DIM, "|")));
+        }
         let mut line = String::new();
         for word in text.split_whitespace() {
             if !line.is_empty() && line.chars().count() + word.chars().count() >= WIDEST {

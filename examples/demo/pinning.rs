@@ -14,7 +14,7 @@ use crate::lighthouse::{self, Edition};
 use crate::page::{Page, Way};
 use crate::story::{at, call, unexpected, want};
 
-/// Whether locks are shown too.
+/// Whether locks are shown too: from the day on which `src/surface/lockfile.rs` and `src/store/` can write one.
 const LOCKS: bool = false;
 
 /// The whole story of pinning.
