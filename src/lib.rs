@@ -5,14 +5,19 @@
 //! - [`cli`] what was typed → [`config`] what it means, checked once → [`command`] which rooms are wired
 //! - [`harness`] the stdio side: [`harness::stdin`] lines in, [`harness::stdout`] the one writer,
 //!   [`harness::modern`] and [`harness::legacy`] what each era expects
-//! - [`wire`] JSON-RPC as raw text: [`wire::parse`] the one door for outside JSON, [`wire::meta`] the one editor
-//! - [`relay`] between the sides: [`relay::route`] answer, refuse or forward, [`relay::crossing`] the only way over
-//! - [`surface`] what of the endpoint can steer a model, and the [`surface::gate`] that lets requests out and answers in;
+//! - [`wire`] JSON-RPC as raw text: [`mod@wire::parse`] the one door for outside JSON, [`wire::meta`] the one editor
+//! - [`relay`] between the sides: [`relay::opening`] opens, verifies and looks again, [`relay::route`] answer, refuse or
+//!   forward, [`relay::crossing`] the only way over
+//! - [`surface`] what of the endpoint can steer a model: [`surface::observed`] as it was read, [`surface::content`] in
+//!   canonical form ([`surface::canon`]) with its [`surface::hash`], [`surface::pin`] the proof that it is the agreed one,
+//!   [`surface::lockfile`] and [`surface::difference`] for people, [`mod@surface::findings`] what is easily missed;
+//!   the [`surface::gate`] that lets requests out and answers in, and the [`surface::seal`] that ends both;
 //!   [`surface::skill`] which skills can be used, [`surface::skill_file`] the proof that a file is the listed one
 //! - [`endpoint`] the HTTPS side: [`endpoint::opening`] era and revision, [`endpoint::survey`] every list once,
 //!   [`endpoint::http`] requests to the one URL, [`endpoint::sse`] events
-//! - [`store`] files of this program, [`net`] the one HTTP client and the one URL, [`limits`] bounds and permissions, [`secret`] what must not be printed, [`report`] the one writer of stderr,
-//!   [`failure`] every ending with its exit code and its words
+//! - [`store`] files of this program, [`net`] the one HTTP client and the one URL, [`limits`] bounds and permissions,
+//!   [`secret`] what must not be printed, [`report`] the one writer of stderr, [`failure`] every ending with its exit code
+//!   and its words
 //!
 //! `SECURITY.md` names the home of each promise.
 

@@ -5,8 +5,8 @@
 //! correct rather than tolerated.
 //!
 //! A request goes `door` (is it well formed?) → `route` (which method?) → an answer, or for the long call a
-//! stream. Sign-in belongs in `door`, a declared surface hash in `complete`, change announcements and the
-//! status resources of a channel beside `route`.
+//! stream. What the endpoint shows of itself can be changed while it runs: its tools, and the surface hash that it
+//! declares. Sign-in belongs in `door`, change announcements and the status resources of a channel beside `route`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -34,7 +34,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::Result;
-use crate::lighthouse::{self, Deed};
+use crate::lighthouse::{self, Deed, Edition};
 
 /// The one revision this endpoint speaks.
 pub(crate) const VERSION: &str = "2026-07-28";
@@ -43,6 +43,7 @@ pub(crate) const VERSION: &str = "2026-07-28";
 pub(crate) struct Endpoint {
     /// What goes behind `--url`.
     pub(crate) url: String,
+    desk: Arc<Desk>,
     journal: mpsc::UnboundedReceiver<Entry>,
     accepting: JoinHandle<()>,
 }
@@ -70,9 +71,15 @@ impl Endpoint {
         let authority = listener.local_addr()?.to_string();
         let (note, journal) = mpsc::unbounded_channel();
         let url = format!("http://{authority}/mcp");
-        let desk = Arc::new(Desk { authority, note, questions: Mutex::default() });
-        let accepting = tokio::spawn(accept(listener, desk));
-        Ok(Self { url, journal, accepting })
+        let shown = Mutex::default();
+        let desk = Arc::new(Desk { authority, note, questions: Mutex::default(), shown });
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&desk)));
+        Ok(Self { url, desk, journal, accepting })
+    }
+
+    /// From now on the endpoint lists the tools of this edition, and declares this hash in the `_meta` of each result.
+    pub(crate) fn show(&self, edition: Edition, declared: Option<&'static str>) {
+        *self.desk.shown.lock().unwrap_or_else(PoisonError::into_inner) = Shown { edition, declared };
     }
 
     /// Everything noted since the last look.
@@ -100,12 +107,20 @@ impl Drop for Endpoint {
     }
 }
 
+/// What the endpoint shows of itself.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    edition: Edition,
+    declared: Option<&'static str>,
+}
+
 /// What every request of the endpoint shares.
 struct Desk {
     authority: String,
     note: mpsc::UnboundedSender<Entry>,
     /// Questions that wait for a person, by `requestState`.
     questions: Mutex<HashMap<String, Question>>,
+    shown: Mutex<Shown>,
 }
 
 /// An answer counts only for the call that asked: same tool, same arguments.
@@ -128,6 +143,10 @@ impl Desk {
         let handle = format!("{high:016x}{low:016x}");
         self.questions().insert(handle.clone(), question);
         handle
+    }
+
+    fn shown(&self) -> Shown {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn questions(&self) -> std::sync::MutexGuard<'_, HashMap<String, Question>> {
@@ -282,7 +301,7 @@ fn check_envelope(headers: &HeaderMap, call: &Call) -> std::result::Result<(), E
 
 /// Arguments that a tool marked with `x-mcp-header` are repeated as `Mcp-Param-…`, if they are there.
 fn check_parameters(headers: &HeaderMap, call: &Call) -> std::result::Result<(), Error> {
-    let tools = lighthouse::tools();
+    let tools = lighthouse::tools(Edition::First);
     let Some(tool) = tools.iter().find(|tool| tool["name"] == call.params["name"]) else { return Ok(()) };
     let Some(properties) = tool["inputSchema"]["properties"].as_object() else { return Ok(()) };
     for (property, schema) in properties {
@@ -330,24 +349,29 @@ fn media_types<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
 fn route(desk: &Arc<Desk>, call: &Call) -> std::result::Result<Response<Answer>, Error> {
     let cursor = &call.params["cursor"];
     let result = match call.method.as_str() {
-        "server/discover" => cacheable(&json!({
-            "supportedVersions": [VERSION],
-            "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
-            "instructions": lighthouse::INSTRUCTIONS,
-        })),
-        "tools/list" => cacheable(&tool_page(cursor)?),
-        "resources/list" if cursor.is_null() => cacheable(&json!({"resources": lighthouse::resources()})),
-        "resources/templates/list" if cursor.is_null() => cacheable(&json!({"resourceTemplates": []})),
-        "prompts/list" if cursor.is_null() => cacheable(&json!({"prompts": lighthouse::prompts()})),
+        "server/discover" => cacheable(
+            desk,
+            &json!({
+                "supportedVersions": [VERSION],
+                "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+                "instructions": lighthouse::INSTRUCTIONS,
+            }),
+        ),
+        "tools/list" => cacheable(desk, &tool_page(desk, cursor)?),
+        "resources/list" if cursor.is_null() => {
+            cacheable(desk, &json!({"resources": lighthouse::resources()}))
+        }
+        "resources/templates/list" if cursor.is_null() => cacheable(desk, &json!({"resourceTemplates": []})),
+        "prompts/list" if cursor.is_null() => cacheable(desk, &json!({"prompts": lighthouse::prompts()})),
         "resources/list" | "resources/templates/list" | "prompts/list" => {
             return Err(Error::params("bad cursor"));
         }
         "resources/read" if call.name() == Some(lighthouse::LOG_URI) => {
-            cacheable(&json!({"contents": lighthouse::log()}))
+            cacheable(desk, &json!({"contents": lighthouse::log()}))
         }
         "resources/read" => return Err(Error::params("no such resource")),
         "prompts/get" if call.name() == Some(lighthouse::REPORT) => {
-            complete(&json!({"messages": lighthouse::report()}).to_string())
+            complete(desk, &json!({"messages": lighthouse::report()}).to_string())
         }
         "prompts/get" => return Err(Error::params("no such prompt")),
         "tools/call" => return tool_call(desk, call),
@@ -357,8 +381,8 @@ fn route(desk: &Arc<Desk>, call: &Call) -> std::result::Result<Response<Answer>,
 }
 
 /// Two pages, because a reader that stops at the first has not seen the whole surface.
-fn tool_page(cursor: &Value) -> std::result::Result<Value, Error> {
-    let mut first = lighthouse::tools();
+fn tool_page(desk: &Desk, cursor: &Value) -> std::result::Result<Value, Error> {
+    let mut first = lighthouse::tools(desk.shown().edition);
     let second = first.split_off(first.len() / 2);
     match cursor.as_str() {
         None if cursor.is_null() => Ok(json!({"tools": first, "nextCursor": "second-page"})),
@@ -370,7 +394,7 @@ fn tool_page(cursor: &Value) -> std::result::Result<Value, Error> {
 fn tool_call(desk: &Arc<Desk>, call: &Call) -> std::result::Result<Response<Answer>, Error> {
     let name = call.name().unwrap_or_default();
     match lighthouse::call(name, &call.params["arguments"]) {
-        Some(Deed::Done(payload)) => Ok(answered(&call.id, &complete(&payload))),
+        Some(Deed::Done(payload)) => Ok(answered(&call.id, &complete(desk, &payload))),
         Some(Deed::Watch) => Ok(watch(desk, call)),
         Some(Deed::Ask(ship)) => Ok(answered(&call.id, &ask(desk, call, &ship)?)),
         None => Err(Error::params("no such tool")),
@@ -384,7 +408,7 @@ fn ask(desk: &Desk, call: &Call, ship: &str) -> std::result::Result<String, Erro
     if let Some(state) = call.params["requestState"].as_str() {
         return match desk.questions().remove(state) {
             Some(asked) if asked == question => {
-                Ok(complete(&lighthouse::answered(ship, &call.params["inputResponses"]["keeper"])))
+                Ok(complete(desk, &lighthouse::answered(ship, &call.params["inputResponses"]["keeper"])))
             }
             _ => Err(Error::params("requestState belongs to no open question")),
         };
@@ -430,7 +454,7 @@ fn watch(desk: &Arc<Desk>, call: &Call) -> Response<Answer> {
                 .to_string()
             }));
         }
-        messages.push(json_rpc(&id, "result", &complete(&lighthouse::watched())));
+        messages.push(json_rpc(&id, "result", &complete(&desk, &lighthouse::watched())));
         for message in messages {
             tokio::select! {
                 () = events.closed() => return desk.note(Seen::Cancelled("tools/call watch".to_owned())),
@@ -531,23 +555,29 @@ fn json_rpc(id: &Value, kind: &str, payload: &str) -> String {
 }
 
 /// The envelope of a result that completes its request. The payload stays the text it is.
-fn complete(payload: &str) -> String {
+fn complete(desk: &Desk, payload: &str) -> String {
+    let mut meta = json!({SERVER_INFO: server_info()});
+    if let Some(hash) = desk.shown().declared {
+        meta[SURFACE_HASH] = json!(hash);
+    }
     let members = payload.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
-    format!(r#"{{"resultType":"complete",{members},"_meta":{{"{SERVER_INFO}":{}}}}}"#, server_info())
+    format!(r#"{{"resultType":"complete",{members},"_meta":{meta}}}"#)
 }
 
 /// The same with the two caching hints that lists and resources have to carry.
-fn cacheable(payload: &Value) -> String {
+fn cacheable(desk: &Desk, payload: &Value) -> String {
     let mut payload = payload.clone();
     payload["ttlMs"] = json!(0);
     payload["cacheScope"] = json!("private");
-    complete(&payload.to_string())
+    complete(desk, &payload.to_string())
 }
 
 fn server_info() -> Value {
     json!({"name": "lighthouse", "title": "Lighthouse", "version": "1.0.0"})
 }
 
+/// Any namespace will do: mcp-hasp goes by the last segment.
+const SURFACE_HASH: &str = "com.example/surfaceHash";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const MAX_BODY: usize = 1024 * 1024;
 /// Time between two progress notifications of `watch`.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::Result;
@@ -41,8 +42,17 @@ pub(crate) struct Harness {
     child: Child,
     stdin: ChildStdin,
     stdout: Lines<BufReader<ChildStdout>>,
-    last_word: Arc<Mutex<String>>,
+    /// What the child says on stderr, line by line.
+    heard: Arc<Mutex<Vec<String>>>,
+    hearing: JoinHandle<()>,
     next_id: i64,
+}
+
+/// How the child ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// All that it had to say on stderr, line by line.
+    pub(crate) words: Vec<String>,
 }
 
 /// A message from mcp-hasp.
@@ -59,10 +69,17 @@ pub(crate) enum Message {
 
 impl Harness {
     /// Starts the program as the entry in a harness's configuration would: a command, its arguments, pipes.
-    pub(crate) fn start(era: Era, program: &Path, url: &str, config_dir: &Path) -> Result<Self> {
+    pub(crate) fn start<A: AsRef<OsStr>>(
+        era: Era,
+        program: &Path,
+        url: &str,
+        config_dir: &Path,
+        further: impl IntoIterator<Item = A>,
+    ) -> Result<Self> {
         let mut command = Command::new(program);
         command
             .args(["--url", url])
+            .args(further)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -81,18 +98,18 @@ impl Harness {
         let stderr = child.stderr.take().ok_or("mcp-hasp has no stderr")?;
 
         // a pipe that nobody empties would stop the child one day
-        let last_word = Arc::new(Mutex::new(String::new()));
-        let heard = Arc::clone(&last_word);
-        tokio::spawn(async move {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let words = Arc::clone(&heard);
+        let hearing = tokio::spawn(async move {
             let mut lines = BufReader::new(stderr).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                *heard.lock().unwrap_or_else(PoisonError::into_inner) = line;
+                words.lock().unwrap_or_else(PoisonError::into_inner).push(line);
             }
         });
 
         let stdout = BufReader::new(stdout).lines();
         // 0 is an id like any other, and the first one that some harnesses use
-        Ok(Self { era, child, stdin, stdout, last_word, next_id: 0 })
+        Ok(Self { era, child, stdin, stdout, heard, hearing, next_id: 0 })
     }
 
     /// Sends a request and returns its id. In the modern era it says what it needs to know itself.
@@ -138,18 +155,18 @@ impl Harness {
     }
 
     /// Leaves as a harness leaves: by closing stdin. What is still said on stdout then is an error.
-    pub(crate) async fn leave(self) -> Result<ExitStatus> {
-        let Self { mut child, stdin, mut stdout, .. } = self;
+    pub(crate) async fn leave(self) -> Result<Ended> {
+        let Self { child, stdin, stdout, heard, hearing, .. } = self;
         drop(stdin);
-        let end = async {
-            if let Some(line) = stdout.next_line().await? {
-                return Err(format!("after the end of its stdin mcp-hasp still said {line}").into());
-            }
-            Ok(child.wait().await?)
-        };
-        timeout(PATIENCE, end)
-            .await
-            .map_err(|_| "mcp-hasp is still there five seconds after its stdin was closed")?
+        ended(child, stdout, heard, hearing).await
+    }
+
+    /// Waits until the child ends by itself, which has to happen without a word on stdout.
+    pub(crate) async fn outlive(self) -> Result<Ended> {
+        let Self { child, stdin, stdout, heard, hearing, .. } = self;
+        let ended = ended(child, stdout, heard, hearing).await;
+        drop(stdin);
+        ended
     }
 
     /// What became of the child, with the last thing that it had to say.
@@ -158,13 +175,33 @@ impl Harness {
             Ok(Some(status)) => format!(" ({status})"),
             _ => String::new(),
         };
-        let last_word = self.last_word.lock().unwrap_or_else(PoisonError::into_inner);
-        let last_word = match last_word.trim() {
-            "" => String::new(),
-            word => format!("; its last words on stderr: {word}"),
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let last_word = match heard.last() {
+            None => String::new(),
+            Some(word) => format!("; its last words on stderr: {}", word.trim()),
         };
         format!("mcp-hasp {what}{status}{last_word}")
     }
+}
+
+async fn ended(
+    mut child: Child,
+    mut stdout: Lines<BufReader<ChildStdout>>,
+    heard: Arc<Mutex<Vec<String>>>,
+    hearing: JoinHandle<()>,
+) -> Result<Ended> {
+    let end = async {
+        if let Some(line) = stdout.next_line().await? {
+            return Err(format!("mcp-hasp should have ended, but said {line}").into());
+        }
+        let status = child.wait().await?;
+        hearing.await?;
+        let words = std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Ended { status, words })
+    };
+    timeout(PATIENCE, end)
+        .await
+        .map_err(|_| "mcp-hasp should have ended, and is still there after five seconds")?
 }
 
 /// How this harness introduces itself.

@@ -6,7 +6,8 @@
 //!
 //! Three parties take part, as they do in earnest. The *harness* (played by `harness.rs`) starts the real
 //! mcp-hasp as its child; mcp-hasp forwards to the *endpoint* (`endpoint.rs`, about a lighthouse that
-//! `lighthouse.rs` describes). `story.rs` is what happens between them, and checks it; `page.rs` prints it.
+//! `lighthouse.rs` describes). `story.rs` and `pinning.rs` are what happens between them, and check it; `page.rs`
+//! prints it.
 //! Nothing leaves the machine, and nothing stays on it.
 
 #![allow(
@@ -19,6 +20,7 @@ mod endpoint;
 mod harness;
 mod lighthouse;
 mod page;
+mod pinning;
 mod story;
 
 use std::process::ExitCode;
@@ -72,6 +74,10 @@ async fn demonstrate() -> Result<()> {
         let visit = story::visit(&mut page, &mut endpoint, era, &program, config_dir.path());
         tokio::time::timeout(VISIT_LIMIT, visit).await.map_err(|_| "the visit took too long")??;
     }
+
+    page.heading("3. pinning - the surface that somebody agreed to, or none");
+    let pinning = pinning::pinning(&mut page, &mut endpoint, &program, config_dir.path());
+    tokio::time::timeout(VISIT_LIMIT, pinning).await.map_err(|_| "the pinning took too long")??;
 
     page.line(format_args!(
         "\nAll {} points hold; the whole visit took {:.1} s. For an endpoint of your own, with Claude Code:\n",

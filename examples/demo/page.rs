@@ -27,6 +27,8 @@ pub(crate) enum Way {
     Tells,
     /// The harness's word, passed on to the endpoint.
     Through,
+    /// mcp-hasp tells the person who set it up, on stderr.
+    Warns,
 }
 
 impl Page {
@@ -64,9 +66,27 @@ impl Page {
             Way::Reads => "          mcp-hasp → endpoint",
             Way::Tells => "harness ← mcp-hasp",
             Way::Through => "harness → mcp-hasp → endpoint",
+            Way::Warns => "   user ← mcp-hasp",
         };
         let margin = self.painted(DIM, &format!("{since:>5} ms "));
         write_line(format_args!("{margin} {who:<29}  {what}"));
+    }
+
+    /// Somebody's own words, in lines that fit on a page.
+    pub(crate) fn quoted(&self, text: &str) {
+        if text.chars().count() <= WIDEST {
+            return write_line(format_args!("        {} {text}", self.painted(DIM, "|")));
+        }
+        let mut line = String::new();
+        for word in text.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + word.chars().count() >= WIDEST {
+                write_line(format_args!("        {} {line}", self.painted(DIM, "|")));
+                line.clear();
+            }
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+        write_line(format_args!("        {} {line}", self.painted(DIM, "|")));
     }
 
     /// One thing has been shown to be so.
@@ -107,3 +127,4 @@ const BOLD: &str = "1";
 const DIM: &str = "2";
 const GREEN: &str = "32";
 const LONGEST: usize = 400;
+const WIDEST: usize = 100;

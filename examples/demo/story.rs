@@ -2,7 +2,7 @@
 //!
 //! Every step looks at what came back and at what reached the endpoint, and the first that is not as it
 //! should be ends the demonstration. A further promise of mcp-hasp is a further step in [`Visit::all`], or a
-//! visit of its own.
+//! visit of its own; pinning has its own story in `pinning.rs`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::Result;
 use crate::endpoint::{self, Endpoint, Entry, Seen};
 use crate::harness::{self, Era, Harness, Message};
-use crate::lighthouse;
+use crate::lighthouse::{self, Edition};
 use crate::page::{Page, Way};
 
 /// One visit, from the start of mcp-hasp to its end.
@@ -25,7 +25,7 @@ pub(crate) async fn visit(
     config_dir: &Path,
 ) -> Result<()> {
     let started = Instant::now();
-    let harness = Harness::start(era, program, &endpoint.url, config_dir)?;
+    let harness = Harness::start(era, program, &endpoint.url, config_dir, NOTHING_FURTHER)?;
     let outcome = Visit { page, endpoint, harness }.all(started).await;
     outcome.map_err(|error| match endpoint.refusal() {
         // what went wrong at the harness may have begun at the endpoint
@@ -105,7 +105,7 @@ impl Visit<'_> {
         self.page.said(Way::Asks, "tools/list");
         let id = self.harness.request("tools/list", json!({})).await?;
         let Answer { result, line } = self.answer(id).await?;
-        let tools = lighthouse::tools();
+        let tools = lighthouse::tools(Edition::First);
         want(result["tools"].as_array() == Some(&tools), || {
             format!("these are not the endpoint's tools: {line}")
         })?;
@@ -266,7 +266,7 @@ impl Visit<'_> {
     async fn leave(self) -> Result<()> {
         self.page.said(Way::Asks, "(closes its end)");
         let closed = Instant::now();
-        let status = self.harness.leave().await?;
+        let status = self.harness.leave().await?.status;
         let took = closed.elapsed();
         want(status.success(), || format!("mcp-hasp ended with {status}"))?;
         want(took < LEAVE_LIMIT, || format!("mcp-hasp took {} to leave", Millis(took)))?;
@@ -385,7 +385,7 @@ fn overhear(page: &Page, endpoint: &mut Endpoint) -> Result<()> {
     Ok(())
 }
 
-fn call(name: &str, arguments: Value) -> Value {
+pub(crate) fn call(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
@@ -397,7 +397,7 @@ fn text_of(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
 }
 
-fn unexpected(message: &Message) -> String {
+pub(crate) fn unexpected(message: &Message) -> String {
     match message {
         Message::Result { line, .. } => format!("mcp-hasp said {line}"),
         Message::Error { id, error } => format!("mcp-hasp answered request {id} with the error {error}"),
@@ -413,12 +413,14 @@ fn refused(why: &str) -> String {
 }
 
 /// A check of the story: `wrong` says what there is instead.
-fn want(right: bool, wrong: impl FnOnce() -> String) -> Result<()> {
+pub(crate) fn want(right: bool, wrong: impl FnOnce() -> String) -> Result<()> {
     if right { Ok(()) } else { Err(wrong().into()) }
 }
 
 /// Puts the step before the reason.
-fn at<E: std::fmt::Display>(step: &str) -> impl FnOnce(E) -> Box<dyn std::error::Error + Send + Sync> {
+pub(crate) fn at<E: std::fmt::Display>(
+    step: &str,
+) -> impl FnOnce(E) -> Box<dyn std::error::Error + Send + Sync> {
     move |error| format!("{step}: {error}").into()
 }
 
@@ -431,6 +433,7 @@ impl std::fmt::Display for Millis {
     }
 }
 
+const NOTHING_FURTHER: [&str; 0] = [];
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(2);
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);

@@ -48,6 +48,7 @@ pub enum Reply {
 pub struct Exchange {
     session: Arc<Session>,
     id: u64,
+    method: Box<str>,
     source: Source,
     cancel_on_drop: bool,
     had_session: bool,
@@ -83,6 +84,7 @@ impl Exchange {
         let mut exchange = Exchange {
             session: Arc::clone(session),
             id,
+            method: method.into(),
             source: Source::Spent,
             cancel_on_drop: session.era() == Era::Legacy && method != "initialize",
             had_session: session.has_id(),
@@ -164,7 +166,7 @@ impl Exchange {
 
     /// One message of an event stream.
     fn event(&self, data: Vec<u8>) -> Step {
-        let message = match self.session.read(data) {
+        let message = match self.session.read(data, &self.method) {
             Ok(message) => message,
             Err(wrong) => return Step::Done(Reply::Trouble(Trouble::MalformedAnswer(malformed(&wrong)))),
         };
@@ -212,7 +214,7 @@ impl Exchange {
         if let Some(trouble) = wrong_type {
             return Reply::Trouble(trouble);
         }
-        match self.session.read(body) {
+        match self.session.read(body, &self.method) {
             Ok(message) if message.is_answer() => self.answer(message),
             Ok(_) => Reply::Trouble(Trouble::MalformedAnswer("a request instead of an answer".into())),
             Err(wrong) => Reply::Trouble(Trouble::MalformedAnswer(malformed(&wrong))),
@@ -222,10 +224,11 @@ impl Exchange {
     async fn not_a_success(&self, answer: Answer) -> Reply {
         let status = answer.status;
         let plain = Trouble::HttpStatus { status, retry_after: answer.retry_after() };
-        let message = match answer.into_body().read().await.ok().map(|body| self.session.read(body)) {
-            Some(Ok(message)) if message.error().is_some() => Some(message),
-            _ => None,
-        };
+        let message =
+            match answer.into_body().read().await.ok().map(|body| self.session.read(body, &self.method)) {
+                Some(Ok(message)) if message.error().is_some() => Some(message),
+                _ => None,
+            };
         let names_us = message.as_ref().is_some_and(|message| self.answer_id(message) == Some(true));
         let error = message.as_ref().map(Message::payload).unwrap_or_default();
         let session_gone = match status {

@@ -315,9 +315,10 @@ impl Session {
     }
 
     /// Reads a message of the endpoint. There is no other way, so each is shown to the seal.
-    pub(super) fn read(&self, data: Vec<u8>) -> Result<Message, Malformed> {
+    /// `with` is the method it belongs to.
+    pub(super) fn read(&self, data: Vec<u8>, with: &str) -> Result<Message, Malformed> {
         let message = crate::wire::parse(data)?;
-        self.http.seal().see(&message);
+        self.http.seal().see(with, &message);
         Ok(message)
     }
 
@@ -435,7 +436,7 @@ impl Session {
         if data.is_empty() {
             return;
         }
-        match self.read(data) {
+        match self.read(data, "the event stream") {
             Ok(message) if message.method() == Some("ping") && message.id().is_some() => {
                 let _ = self.decline(&message).await;
             }

@@ -115,7 +115,7 @@ impl Relay {
                             return Ok(open
                                 .gate
                                 .admit_question(cleared, result)
-                                .map_err(|why| refusal::withheld(&why)));
+                                .map_err(|why| refusal::withheld(&why, request.method())));
                         }
                         Err(back) => {
                             let (returned, question) = *back;
@@ -126,7 +126,7 @@ impl Relay {
                 }
                 Step::Done(Reply::Result(message)) => {
                     let admitted = open.gate.admit(cleared, session.era(), message);
-                    return Ok(admitted.map_err(|why| refusal::withheld(&why)));
+                    return Ok(admitted.map_err(|why| refusal::withheld(&why, request.method())));
                 }
                 Step::Done(Reply::Error(message, status)) => {
                     if speaks_against(session.era(), message.payload().get("code"), status.as_ref()) {
@@ -140,9 +140,14 @@ impl Relay {
                     };
                     return Ok(match asked {
                         Some(question) => question.and_then(|question| {
-                            open.gate.admit_question(cleared, question).map_err(|why| refusal::withheld(&why))
+                            open.gate
+                                .admit_question(cleared, question)
+                                .map_err(|why| refusal::withheld(&why, request.method()))
                         }),
-                        None => open.gate.admit_error(message).map_err(|why| refusal::withheld(&why)),
+                        None => open
+                            .gate
+                            .admit_error(message)
+                            .map_err(|why| refusal::withheld(&why, request.method())),
                     });
                 }
                 Step::Done(Reply::Trouble(trouble)) => {

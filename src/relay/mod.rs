@@ -344,6 +344,7 @@ impl Relay {
         let Some(caller) = caller else { return self.refuse(Some(id.as_str()), no_claim()).await };
         let token = progress_token(&message.meta());
         let endless = message.method() == Some("subscriptions/listen");
+        let is_tool_call = message.method() == Some("tools/call");
         let call = match self.calls.enter(&id, token, endless, self.limits.requests) {
             Ok(call) => call,
             Err(NotTaken::SameId) => {
@@ -360,13 +361,15 @@ impl Relay {
             }
         };
         let relay = Arc::clone(self);
+        let under_way = !self.seal.is_closed();
         // In a box, because a task is moved several times until it stands where it runs.
         self.tasks.spawn(Box::pin(async move {
             let answer = tokio::select! {
                 biased;
                 () = call.cancelled() => return,
                 () = relay.seal.closed() => {
-                    error_line(id.as_str(), refusal::trouble(&Trouble::Sealed, "").into())
+                    // It was under way, so it may have run; what is asked later is answered before it could.
+                    error_line(id.as_str(), refusal::sealed(is_tool_call && under_way).into())
                 }
                 answer = relay.answer(&id, message, &caller) => answer,
                 () = relay.leaving.cancelled() => match endless {

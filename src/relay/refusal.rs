@@ -18,7 +18,7 @@ pub fn own(reason: &str, message: &str) -> String {
 }
 
 /// Trouble with the endpoint.
-pub fn trouble(found: &Trouble, method: &str) -> String {
+pub fn trouble(found: &Trouble, during: &str) -> String {
     let mut data = format!("{{\"reason\":\"{}\"", found.reason());
     if let Some(status) = found.http_status() {
         data.push_str(&format!(",\"httpStatus\":{status}"));
@@ -26,17 +26,33 @@ pub fn trouble(found: &Trouble, method: &str) -> String {
     if let Some(seconds) = found.retry_after() {
         data.push_str(&format!(",\"retryAfterSeconds\":{seconds}"));
     }
-    let unknown_outcome = method == "tools/call" && found.may_have_run();
+    let unknown_outcome = during == "tools/call" && found.may_have_run();
     if unknown_outcome {
         data.push_str(",\"mayHaveRun\":true");
     }
     data.push('}');
     let message = match found {
         _ if unknown_outcome => format!("{found}; the call may have run, and is not repeated"),
+        // Before the surface was verified no word of the endpoint reaches the model; stderr has it.
+        Trouble::Refused { method, code, .. } if during == "opening" => {
+            format!("the endpoint answered {method} with error {code}; its words are on stderr")
+        }
+        Trouble::NotMcp(_) if during == "opening" => {
+            "no MCP server that this version can talk to; the reason is on stderr".into()
+        }
         Trouble::Redirect { .. } => format!("{found}; {}", found.advice()),
         _ => found.to_string(),
     };
     error(INTERNAL, &message, Some(&data))
+}
+
+/// The surface is not the pinned one any more.
+pub fn sealed(may_have_run: bool) -> String {
+    let data = match may_have_run {
+        true => r#"{"reason":"surface_changed","mayHaveRun":true}"#,
+        false => r#"{"reason":"surface_changed"}"#,
+    };
+    error(INTERNAL, &Trouble::Sealed.to_string(), Some(data))
 }
 
 /// A request that may not leave.
@@ -45,7 +61,7 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::UnknownTool(name) => ("tool", name, "unknown_tool"),
         Refusal::UnknownPrompt(name) => ("prompt", name, "unknown_prompt"),
         Refusal::UnknownTemplate(name) => ("resource template", name, "unknown_template"),
-        Refusal::Sealed => return trouble(&Trouble::Sealed, ""),
+        Refusal::Sealed => return sealed(false),
     };
     let message =
         format!("{kind} {} is not in the list read at start; nothing was sent", visible(&quote(name), 120));
@@ -53,7 +69,7 @@ pub fn refused(refusal: &Refusal) -> String {
 }
 
 /// An answer that may not be shown.
-pub fn withheld(withheld: &Withheld) -> String {
+pub fn withheld(withheld: &Withheld, method: &str) -> String {
     match withheld {
         Withheld::Malformed(why) => {
             own("malformed_answer", &format!("the endpoint's answer is malformed ({why})"))
@@ -62,7 +78,7 @@ pub fn withheld(withheld: &Withheld) -> String {
             "unknown_result_type",
             &format!("the endpoint's result is of the type {found}, which is not known"),
         ),
-        Withheld::Sealed => trouble(&Trouble::Sealed, ""),
+        Withheld::Sealed => sealed(method == "tools/call"),
         Withheld::Question(why) => {
             own("question_refused", &format!("the endpoint's question is not passed on: {why}"))
         }

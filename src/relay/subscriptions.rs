@@ -149,7 +149,7 @@ impl Relay {
         };
         match admitted {
             Ok(admitted) => admitted.into_bytes().into(),
-            Err(why) => refusal::withheld(&why).into(),
+            Err(why) => refusal::withheld(&why, "resources/subscribe").into(),
         }
     }
 

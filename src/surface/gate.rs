@@ -141,7 +141,7 @@ impl Gate {
 
     /// The last step of every admission: nothing has spoken against the surface, this message included.
     fn unsealed(&self, message: Message, shape: Shape) -> Result<Admitted, Withheld> {
-        self.seal.see(&message);
+        self.seal.see("a question", &message);
         if self.seal.is_closed() { Err(Withheld::Sealed) } else { Ok(Admitted { message, shape }) }
     }
 

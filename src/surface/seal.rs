@@ -45,8 +45,9 @@ impl Seal {
     }
 
     /// Looks at a message of the endpoint: a hash that is there and is not the pinned one closes the seal, wherever it
-    /// stands: in the `_meta` of parameters, of a result, of an error, in an error's `data`.
-    pub fn see(&self, message: &Message) {
+    /// stands: in the `_meta` of parameters, of a result, of an error, in an error's `data`. `with` is the method that the
+    /// message belongs to.
+    pub fn see(&self, with: &str, message: &Message) {
         let Some(declared) = self.declared.get() else { return };
         let seen = match message.error() {
             None => declared.check_if_there(&message.meta()),
@@ -61,7 +62,7 @@ impl Seal {
             }
         };
         if let Err(departure) = seen {
-            self.depart(message.method().unwrap_or("an answer"), departure);
+            self.depart(with, departure);
         }
     }
 
