@@ -91,7 +91,10 @@ async fn sealed_until(harness: &mut Harness, endpoint: &Endpoint, era: Era, end:
     }
     if era == Era::Legacy {
         assert_reason(&harness.ask("ping", "{}").await, "surface_changed");
-        assert_reason(&harness.ask("resources/subscribe", r#"{"uri":"memo://one"}"#).await, "surface_changed");
+        assert_reason(
+            &harness.ask("resources/subscribe", r#"{"uri":"memo://one"}"#).await,
+            "surface_changed",
+        );
         assert_reason(&harness.initialize(LEGACY, "{}").await, "surface_changed");
     } else {
         assert_reason(&harness.discover("{}").await, "surface_changed");
@@ -110,6 +113,17 @@ async fn sealed_until(harness: &mut Harness, endpoint: &Endpoint, era: Era, end:
 
 async fn echo_call(harness: &mut Harness) -> Answer {
     harness.call("echo", r#"{"text":"hi"}"#).await
+}
+
+/// Waits until the streams are open on which the endpoint can say something by itself.
+async fn streaming(endpoint: &Endpoint, harness_era: Era, endpoint_era: Era) {
+    match (endpoint_era, harness_era) {
+        // the program's own
+        (Era::Modern, Era::Modern) => endpoint.listens(1).await,
+        // and one for the harness, which is told of changed resources without asking
+        (Era::Modern, Era::Legacy) => endpoint.listens(2).await,
+        (Era::Legacy, _) => endpoint.get_streams(1).await,
+    }
 }
 
 /// Asserts that a call goes through.

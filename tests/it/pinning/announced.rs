@@ -1,6 +1,6 @@
 //! An endpoint that announces a change is looked at again.
 
-use super::{CHANGED, SHUFFLED, names_the_description, sealed, works};
+use super::{CHANGED, SHUFFLED, names_the_description, sealed, streaming, works};
 use crate::{
     opened::{assert_reason, leave, opened},
     support::{Endpoint, Era, Harness, Reply, Script, four_eras, notification_text},
@@ -13,18 +13,14 @@ const ANNOUNCEMENTS: [&str; 3] = [
     "notifications/resources/list_changed",
 ];
 
-/// Waits until the endpoint can announce something.
-async fn can_announce(endpoint: &Endpoint) {
-    // the streams, and for a modern one the look that follows the acknowledgement
-    let modern = endpoint.requests_of("initialize").is_empty();
-    if modern {
-        endpoint.listens(1).await;
-        endpoint.arrived("tools/list", 1).await;
-        endpoint.arrived("prompts/list", 1).await;
-        let read = endpoint.arrived("resources/templates/list", 1).await;
-        endpoint.fate_of(read.order).await;
-    } else {
-        endpoint.get_streams(1).await;
+/// Waits until the endpoint can announce something, and has been looked at for what it said before it could.
+async fn can_announce(endpoint: &Endpoint, harness_era: Era, endpoint_era: Era) {
+    streaming(endpoint, harness_era, endpoint_era).await;
+    if endpoint_era == Era::Modern {
+        for method in ["tools/list", "prompts/list", "resources/templates/list"] {
+            let read = endpoint.arrived(method, 1).await;
+            endpoint.fate_of(read.order).await;
+        }
     }
 }
 
@@ -52,7 +48,7 @@ fn nothing_announced(harness: &Harness) {
 
 four_eras!(an_equal_surface_is_nothing_to_the_harness, |harness_era, endpoint_era| async {
     let (mut harness, endpoint) = opened(harness_era, Endpoint::era(endpoint_era)).await;
-    can_announce(&endpoint).await;
+    can_announce(&endpoint, harness_era, endpoint_era).await;
     let first = harness.ask("tools/list", "{}").await.result();
     endpoint.set_tools(SHUFFLED);
     for method in ANNOUNCEMENTS {
@@ -69,7 +65,7 @@ four_eras!(an_equal_surface_is_nothing_to_the_harness, |harness_era, endpoint_er
 four_eras!(a_different_surface_seals_and_is_named, |harness_era, endpoint_era| async {
     for method in ANNOUNCEMENTS {
         let (mut harness, endpoint) = opened(harness_era, Endpoint::era(endpoint_era).sessions()).await;
-        can_announce(&endpoint).await;
+        can_announce(&endpoint, harness_era, endpoint_era).await;
         endpoint.set_tools(CHANGED);
         announce(&endpoint, endpoint_era, method).await;
         let stderr = sealed(&mut harness, &endpoint, harness_era).await;
@@ -80,7 +76,7 @@ four_eras!(a_different_surface_seals_and_is_named, |harness_era, endpoint_era| a
 
 four_eras!(a_call_after_an_announcement_waits_for_the_look, |harness_era, endpoint_era| async {
     let (mut harness, endpoint) = opened(harness_era, Endpoint::era(endpoint_era)).await;
-    can_announce(&endpoint).await;
+    can_announce(&endpoint, harness_era, endpoint_era).await;
     let calls = endpoint.requests_of("tools/call").len();
     endpoint.set_tools(CHANGED);
     let before = looks(&endpoint);
@@ -94,7 +90,7 @@ four_eras!(a_call_after_an_announcement_waits_for_the_look, |harness_era, endpoi
 // A legacy endpoint may say it on any stream: here on that of a call, before the call's answer.
 async fn inside_a_call(harness_era: Era, endpoint_era: Era, tools: &'static str) -> (Harness, Endpoint) {
     let (mut harness, endpoint) = opened(harness_era, Endpoint::era(endpoint_era)).await;
-    can_announce(&endpoint).await;
+    can_announce(&endpoint, harness_era, endpoint_era).await;
     works(&mut harness).await;
     endpoint.set_tools(tools);
     endpoint.set("tools/call", |_| {
@@ -130,7 +126,7 @@ four_eras!(a_change_of_the_declared_hash_alone_seals, |harness_era, endpoint_era
     for meta in [r#""surfaceHash":"b""#, r#""x/surfaceHash":"a""#, r#""surfaceHash":7"#, r#""x":1"#] {
         let endpoint = Endpoint::era(endpoint_era).meta(r#""surfaceHash":"a""#);
         let (mut harness, endpoint) = opened(harness_era, endpoint).await;
-        can_announce(&endpoint).await;
+        can_announce(&endpoint, harness_era, endpoint_era).await;
         endpoint.set_meta(meta);
         announce(&endpoint, endpoint_era, ANNOUNCEMENTS[0]).await;
         sealed(&mut harness, &endpoint, harness_era).await;
@@ -139,7 +135,7 @@ four_eras!(a_change_of_the_declared_hash_alone_seals, |harness_era, endpoint_era
 
 four_eras!(a_surface_that_cannot_be_read_again_is_not_served, |harness_era, endpoint_era| async {
     let (mut harness, endpoint) = opened(harness_era, Endpoint::era(endpoint_era)).await;
-    can_announce(&endpoint).await;
+    can_announce(&endpoint, harness_era, endpoint_era).await;
     let calls = endpoint.requests_of("tools/call").len();
     let twice = r#"[{"name":"echo","inputSchema":{"type":"object"}},{"name":"echo","inputSchema":{"type":"object"}}]"#;
     endpoint.set_tools(twice);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{DECLARED, NOT_PINNED, End, QUIET, nowhere, quiet, sealed, sealed_until, works};
+use super::{DECLARED, End, NOT_PINNED, QUIET, nowhere, quiet, sealed, sealed_until, streaming, works};
 use crate::{
     opened::{FORMS, assert_reason, complete, opened, opened_with},
     support::{Endpoint, Era, Harness, Reply, Script, four_eras},
@@ -37,9 +37,15 @@ const FORWARDED: [(&str, &str); 5] = [
 fn members(method: &str) -> String {
     match method {
         "tools/call" => format!(r#""content":[{{"type":"text","text":"{SECRET}"}}]"#),
-        "resources/read" => format!(r#""contents":[{{"uri":"memo://one","text":"{SECRET}"}}],"ttlMs":0,"cacheScope":"private""#),
-        "resources/list" => format!(r#""resources":[{{"uri":"memo://x","name":"{SECRET}"}}],"ttlMs":0,"cacheScope":"private""#),
-        "prompts/get" => format!(r#""messages":[{{"role":"user","content":{{"type":"text","text":"{SECRET}"}}}}]"#),
+        "resources/read" => format!(
+            r#""contents":[{{"uri":"memo://one","text":"{SECRET}"}}],"ttlMs":0,"cacheScope":"private""#
+        ),
+        "resources/list" => format!(
+            r#""resources":[{{"uri":"memo://x","name":"{SECRET}"}}],"ttlMs":0,"cacheScope":"private""#
+        ),
+        "prompts/get" => {
+            format!(r#""messages":[{{"role":"user","content":{{"type":"text","text":"{SECRET}"}}}}]"#)
+        }
         _ => format!(r#""completion":{{"values":["{SECRET}"]}}"#),
     }
 }
@@ -70,7 +76,10 @@ async fn every_result(harness_era: Era, endpoint_era: Era, sse: bool) {
             nowhere(&harness, SECRET);
             assert!(stderr.contains("sha256:one"), "{method} {meta}: {stderr}");
             let line = stderr.lines().find(|line| line.contains(NOT_PINNED)).unwrap();
-            assert!(line.contains(method) || line.contains("sha256:two") || line.contains("an answer"), "{line}");
+            assert!(
+                line.contains(method) || line.contains("sha256:two") || line.contains("an answer"),
+                "{line}"
+            );
         }
         // no `_meta` at all, and one that is none
         for meta in ["", r#","_meta":null"#, r#","_meta":[]"#, r#","_meta":"com.example/surfaceHash""#] {
@@ -86,9 +95,12 @@ async fn every_result(harness_era: Era, endpoint_era: Era, sse: bool) {
     }
 }
 
-four_eras!(every_result_that_completes_a_request_must_carry_the_pinned_hash, |harness_era, endpoint_era| async {
-    every_result(harness_era, endpoint_era, false).await;
-});
+four_eras!(
+    every_result_that_completes_a_request_must_carry_the_pinned_hash,
+    |harness_era, endpoint_era| async {
+        every_result(harness_era, endpoint_era, false).await;
+    }
+);
 
 four_eras!(so_must_one_that_comes_as_an_event, |harness_era, endpoint_era| async {
     every_result(harness_era, endpoint_era, true).await;
@@ -109,10 +121,7 @@ four_eras!(requests_in_flight_are_answered_and_their_streams_closed, |harness_er
     works(&mut harness).await;
     let sleepers = [harness.start_call("sleep", "{}").await, harness.start_call("sleep", "{}").await];
     endpoint.wait_for(|all| all.iter().filter(|one| one.subject() == "sleep").count() == 2).await;
-    match endpoint_era {
-        Era::Modern => endpoint.listens(1).await,
-        Era::Legacy => endpoint.get_streams(1).await,
-    }
+    streaming(&endpoint, harness_era, endpoint_era).await;
     endpoint.set("tools/call", move |_| Reply::result(result(endpoint_era, "tools/call", r#""x":1"#)));
     assert_reason(&harness.call("echo", r#"{"text":"x"}"#).await, "surface_changed");
     for id in sleepers {
@@ -254,9 +263,90 @@ four_eras!(a_result_whose_bytes_are_still_coming_is_not_shown, |harness_era, end
     nowhere(&harness, SECRET);
 });
 
-four_eras!(a_declared_hash_that_was_not_there_at_start_is_none_of_the_pin, |harness_era, endpoint_era| async {
-    let (mut harness, endpoint) = opened(harness_era, Endpoint::era(endpoint_era).capabilities(QUIET)).await;
-    endpoint.set_meta(DECLARED);
-    works(&mut harness).await;
-    drop(endpoint);
+four_eras!(
+    a_declared_hash_that_was_not_there_at_start_is_none_of_the_pin,
+    |harness_era, endpoint_era| async {
+        let (mut harness, endpoint) =
+            opened(harness_era, Endpoint::era(endpoint_era).capabilities(QUIET)).await;
+        endpoint.set_meta(DECLARED);
+        works(&mut harness).await;
+        drop(endpoint);
+    }
+);
+
+four_eras!(what_the_harness_answers_after_the_seal_goes_nowhere, |harness_era, endpoint_era| async {
+    let endpoint = quiet(endpoint_era).meta(DECLARED);
+    let (mut harness, endpoint) = opened_with(harness_era, endpoint, FORMS, &[]).await;
+    let asked = harness.start_call("ask", "{}").await;
+    let yes = r#"{"action":"accept","content":{"allow":true}}"#;
+    // a legacy harness is asked while the call goes on; a modern one calls again
+    let (question, again) = if harness_era == Era::Legacy {
+        // a question by result is put to it in a call that goes on here alone
+        (Some(harness.next_request().await["id"].to_string()), None)
+    } else {
+        let asked = harness.answer(asked).await.result();
+        let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        let again = json!({"name":"ask","arguments":{},"requestState":asked["requestState"],
+            "inputResponses":{key: serde_json::from_str::<serde_json::Value>(yes).unwrap()}});
+        (None, Some(again.to_string()))
+    };
+    endpoint.set_meta(r#""x":1"#);
+    assert_reason(&harness.call("echo", r#"{"text":"x"}"#).await, "surface_changed");
+    let sent = endpoint.requests().len();
+    if let Some(id) = question {
+        assert_reason(&harness.answer(asked).await, "surface_changed");
+        harness.reply(&id, yes).await;
+    }
+    if let Some(again) = again {
+        assert_reason(&harness.ask("tools/call", &again).await, "surface_changed");
+    }
+    sealed(&mut harness, &endpoint, harness_era).await;
+    assert_eq!(endpoint.requests().len(), sent);
+});
+
+#[tokio::test]
+async fn a_listen_of_the_harness_ends_with_the_seal() {
+    for endpoint_era in crate::opened::BOTH {
+        let endpoint = Endpoint::era(endpoint_era).meta(DECLARED);
+        let (mut harness, endpoint) = opened(Era::Modern, endpoint).await;
+        let listen = r#"{"notifications":{"resourceSubscriptions":["memo://one"]}}"#;
+        let listen = harness.request("subscriptions/listen", listen).await;
+        harness.next_notification("notifications/subscriptions/acknowledged").await;
+        endpoint.set("tools/call", move |_| Reply::result(result(endpoint_era, "tools/call", r#""x":1"#)));
+        assert_reason(&harness.call("echo", r#"{"text":"x"}"#).await, "surface_changed");
+        assert_reason(&harness.answer(listen).await, "surface_changed");
+        sealed(&mut harness, &endpoint, Era::Modern).await;
+    }
+}
+
+four_eras!(a_skill_must_carry_the_pinned_hash_too, |harness_era, endpoint_era| async {
+    let uri = r#"{"uri":"skill://a/b/SKILL.md"}"#;
+    for method in ["resources/read", "skills/get"] {
+        let skill = crate::support::Skill::new("skill://a/b");
+        let endpoint = Endpoint::era(endpoint_era).skills(&[skill]).meta(DECLARED).capabilities(
+            r#"{"tools":{},"resources":{},"prompts":{},"extensions":{"io.modelcontextprotocol/skills":{}}}"#,
+        );
+        let (mut harness, endpoint) = opened(harness_era, endpoint).await;
+        endpoint.set_meta(r#""com.example/surfaceHash":"sha256:two""#);
+        let before = endpoint.requests().len();
+        let answer = harness.ask(method, uri).await;
+        if endpoint.requests().len() == before {
+            // it was served from what was verified
+            assert!(!answer.is_error(), "{}", answer.text());
+            continue;
+        }
+        assert_reason(&answer, "surface_changed");
+        sealed(&mut harness, &endpoint, harness_era).await;
+        nowhere(&harness, "About b");
+    }
+    // and where the hash is missing
+    let skill = crate::support::Skill::new("skill://a/b");
+    let endpoint = Endpoint::era(endpoint_era).skills(&[skill]).meta(DECLARED).capabilities(
+        r#"{"tools":{},"resources":{},"prompts":{},"extensions":{"io.modelcontextprotocol/skills":{}}}"#,
+    );
+    let (mut harness, endpoint) = opened(harness_era, endpoint).await;
+    endpoint.set_meta("");
+    assert_reason(&harness.ask("resources/read", uri).await, "surface_changed");
+    sealed(&mut harness, &endpoint, harness_era).await;
+    nowhere(&harness, "# b");
 });

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{QUIET, SHUFFLED, printed_hash, quiet, refuses, works};
 use crate::{
-    opened::{names, opened},
+    opened::{leave, names, opened},
     support::{Endpoint, Era, Harness, Reply, four_eras},
 };
 
@@ -55,17 +55,16 @@ four_eras!(what_is_served_keeps_the_order_of_the_start, |harness_era, endpoint_e
     endpoint.set_tools(SHUFFLED);
     endpoint.forget_session();
     works(&mut harness).await;
-    assert!(harness.stderr_text().contains("opened again"), "{}", harness.stderr_text());
+    harness.wait_stderr("opened again").await;
     let tools = harness.ask("tools/list", "{}").await.result();
     assert_eq!(tools.to_string(), first.to_string());
     assert_eq!(names(&tools["tools"]), ["echo", "sleep", "ask"]);
+    leave(&mut harness).await;
     // and another start, with the same pin, serves the order that it sees
     let mut other = Harness::start(&endpoint.url(), &["--expect-hash", &hash]);
     assert!(!other.open(harness_era, "{}").await.is_error(), "{}", other.stderr_text());
     let tools = other.ask("tools/list", "{}").await.result();
     assert_eq!(names(&tools["tools"]), ["ask", "echo", "sleep"]);
-    // the fake has one session at a time
-    endpoint.take_violations();
 });
 
 four_eras!(the_list_of_resources_is_none_of_the_surface, |harness_era, endpoint_era| async {
@@ -81,9 +80,9 @@ four_eras!(the_list_of_resources_is_none_of_the_surface, |harness_era, endpoint_
 });
 
 four_eras!(every_page_of_every_list_is_part_of_the_surface, |harness_era, endpoint_era| async {
-    let tool = |n: usize| format!(r#"{{"name":"tool-{n}","description":"{n}","inputSchema":{{"type":"object"}}}}"#);
-    let page =
-        |from: usize| format!("[{}]", (from..from + 50).map(tool).collect::<Vec<_>>().join(","));
+    let tool =
+        |n: usize| format!(r#"{{"name":"tool-{n}","description":"{n}","inputSchema":{{"type":"object"}}}}"#);
+    let page = |from: usize| format!("[{}]", (from..from + 50).map(tool).collect::<Vec<_>>().join(","));
     let pages = vec![page(0), page(50), page(100)];
     let endpoint = quiet(endpoint_era).tool_pages(pages.clone()).start().await;
     let hash = printed_hash(&endpoint).await;
@@ -123,7 +122,10 @@ four_eras!(any_member_of_an_item_counts, |harness_era, endpoint_era| async {
     let changes: [Change; 3] = [
         |surface| surface.instructions = Some(r#""Be long.""#.into()),
         |surface| surface.prompts = surface.prompts.replace("Say hello.", "Say bye."),
-        |surface| surface.templates = surface.templates.replace(r#""name":"memo""#, r#""name":"m","mimeType":"x/y""#),
+        |surface| {
+            surface.templates =
+                surface.templates.replace(r#""name":"memo""#, r#""name":"m","mimeType":"x/y""#)
+        },
     ];
     for change in changes {
         let endpoint = quiet(endpoint_era).tools(&format!("[{plain}]")).start().await;

@@ -1,6 +1,6 @@
 //! What is expected before the start, and what a first run says.
 
-use super::{CHANGED, DECLARED, NOT_PINNED, flag, names_the_description, printed_hash, quiet, refuses, works};
+use super::{CHANGED, DECLARED, NOT_PINNED, flag, printed_hash, quiet, refuses, works};
 use crate::{
     opened::leave,
     support::{Endpoint, Era, Harness, Reply, four_eras},
@@ -83,20 +83,10 @@ four_eras!(an_endpoint_that_declares_nothing_is_not_what_was_expected, |harness_
 four_eras!(a_changed_description_at_the_first_start_is_not_served, |harness_era, endpoint_era| async {
     let endpoint = Endpoint::era(endpoint_era).sessions().start().await;
     let right = printed_hash(&endpoint).await;
-    let config = tempfile::TempDir::new().unwrap();
-    let lock = config.path().join("lock.json");
-    let path = lock.to_str().unwrap();
-    let mut writing = Harness::start(&endpoint.url(), &["--lock", path, "--write-lock"]);
-    assert_eq!(writing.wait_exit().await.0, 0, "{}", writing.stderr_text());
     endpoint.set_tools(CHANGED);
-    for args in [["--expect-hash", right.as_str()], ["--lock", path]] {
-        let mut harness = Harness::start(&endpoint.url(), &args);
-        let stderr = refuses(&mut harness, harness_era, Some("surface_changed"), 2).await;
-        if args[0] == "--lock" {
-            names_the_description(&stderr);
-        }
-        assert_eq!(endpoint.session(), None, "the session is given back");
-    }
+    let mut harness = Harness::start(&endpoint.url(), &["--expect-hash", &right]);
+    refuses(&mut harness, harness_era, Some("surface_changed"), 2).await;
+    assert_eq!(endpoint.session(), None, "the session is given back");
     assert!(endpoint.requests_of("tools/call").is_empty());
 });
 
@@ -133,10 +123,12 @@ four_eras!(an_unclear_declared_hash_is_2_with_a_pin_and_69_without, |harness_era
     }
 });
 
-four_eras!(pages_that_declare_different_hashes_are_2_with_a_pin_and_69_without, |harness_era, endpoint_era| async {
-    for (first, second) in [("abc", "abd"), ("", "abc"), ("abc", "")] {
-        let endpoint = quiet(endpoint_era).start().await;
-        endpoint.set("tools/list", move |request| {
+four_eras!(
+    pages_that_declare_different_hashes_are_2_with_a_pin_and_69_without,
+    |harness_era, endpoint_era| async {
+        for (first, second) in [("abc", "abd"), ("", "abc"), ("abc", "")] {
+            let endpoint = quiet(endpoint_era).start().await;
+            endpoint.set("tools/list", move |request| {
             let is_first = request.param("cursor").is_null();
             let (name, more, hash) =
                 if is_first { ("echo", r#","nextCursor":"2""#, first) } else { ("other", "", second) };
@@ -149,15 +141,16 @@ four_eras!(pages_that_declare_different_hashes_are_2_with_a_pin_and_69_without, 
                 r#"{{"resultType":"complete","tools":[{{"name":"{name}","inputSchema":{{"type":"object"}}}}]{more},"ttlMs":0,"cacheScope":"private"{meta}}}"#
             ))
         });
-        for (pin, reason, exit) in
-            [(vec!["--expect-hash", "abc"], Some("surface_changed"), 2), (vec![], None, 69)]
-        {
-            let mut harness = Harness::start(&endpoint.url(), &pin);
-            let stderr = refuses(&mut harness, harness_era, reason, exit).await;
-            assert!(stderr.contains("different hashes"), "{stderr}");
+            for (pin, reason, exit) in
+                [(vec!["--expect-hash", "abc"], Some("surface_changed"), 2), (vec![], None, 69)]
+            {
+                let mut harness = Harness::start(&endpoint.url(), &pin);
+                let stderr = refuses(&mut harness, harness_era, reason, exit).await;
+                assert!(stderr.contains("different hashes"), "{stderr}");
+            }
         }
     }
-});
+);
 
 // The other lists and the opening are read at start as well.
 four_eras!(lists_that_declare_different_hashes_are_not_served, |harness_era, endpoint_era| async {
@@ -181,7 +174,8 @@ four_eras!(lists_that_declare_different_hashes_are_not_served, |harness_era, end
 #[tokio::test]
 async fn a_hash_that_cannot_be_one_is_a_wrong_command_line() {
     let endpoint = quiet(Era::Modern).start().await;
-    for hash in ["hasp1:sha512:00", "hasp2:sha256:00", &WRONG[..76], &format!("{WRONG}0"), &WRONG.replace('0', "A")]
+    for hash in
+        ["hasp1:sha512:00", "hasp2:sha256:00", &WRONG[..76], &format!("{WRONG}0"), &WRONG.replace('0', "A")]
     {
         let mut harness = Harness::start(&endpoint.url(), &["--expect-hash", hash]);
         assert_eq!(harness.wait_exit().await.0, 64, "{hash}: {}", harness.stderr_text());

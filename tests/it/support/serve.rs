@@ -153,6 +153,10 @@ impl Server {
         if !broken.is_empty() {
             let text = broken.join("; ");
             broken.into_iter().for_each(|text| self.book.violation(text));
+            // how a server puts it that such a request means nothing to
+            if let Some(handler) = self.handlers.lock().unwrap().get("rules").cloned() {
+                return Answered::By(handler(request));
+            }
             return Answered::By(Reply::error_code(-32600, &text).with_status(400));
         }
         if request
