@@ -157,6 +157,9 @@ four_eras!(a_hash_in_an_error_that_differs_counts_wherever_it_is, |harness_era, 
         format!(r#"{{"code":-32602,"message":"{SECRET}","data":{{"_meta":{{{other}}}}}}}"#),
         format!(r#"{{"code":-32602,"message":"{SECRET}","_meta":{{{other}}}}}"#),
         format!(r#"{{"code":-32602,"message":"{SECRET}","data":{{"com.example/surfaceHash":7}}}}"#),
+        // one reader would take the first, another the last
+        format!(r#"{{"code":-32602,"message":"{SECRET}","data":{{{DECLARED},{DECLARED}}}}}"#),
+        format!(r#"{{"code":-32602,"message":"{SECRET}","_meta":{{{DECLARED},"x":1,"x":2}}}}"#),
     ] {
         for status in [200, 400] {
             let (mut harness, endpoint) = pinned(harness_era, endpoint_era, false).await;
@@ -242,6 +245,22 @@ four_eras!(a_question_with_another_hash_is_not_put, |harness_era, endpoint_era| 
     sealed(&mut harness, &endpoint, harness_era).await;
     nowhere(&harness, SECRET);
 });
+
+#[tokio::test]
+async fn a_question_with_another_hash_inside_a_result_is_not_put() {
+    for harness_era in crate::opened::BOTH {
+        let endpoint = quiet(Era::Modern).meta(DECLARED);
+        let (mut harness, endpoint) = opened_with(harness_era, endpoint, FORMS, &[]).await;
+        endpoint.set("tools/call", |_| {
+            Reply::result(format!(
+                r#"{{"resultType":"input_required","requestState":"s","inputRequests":{{"a":{{"method":"elicitation/create","params":{{"mode":"form","message":"{SECRET}","requestedSchema":{{"type":"object","properties":{{}}}},"_meta":{{"surfaceHash":"sha256:two"}}}}}}}},"_meta":{{{DECLARED}}}}}"#
+            ))
+        });
+        assert_reason(&harness.call("ask", "{}").await, "surface_changed");
+        sealed(&mut harness, &endpoint, harness_era).await;
+        nowhere(&harness, SECRET);
+    }
+}
 
 four_eras!(a_result_whose_bytes_are_still_coming_is_not_shown, |harness_era, endpoint_era| async {
     // two calls: the first one's answer is good but comes when the second one has sealed the session
