@@ -2,7 +2,7 @@
 
 use super::{CHANGED, SHUFFLED, names_the_description, sealed, streaming, works};
 use crate::{
-    opened::{assert_reason, leave, opened},
+    opened::{assert_reason, cacheable, leave, opened, opened_with},
     support::{Endpoint, Era, Harness, Reply, Script, four_eras, notification_text},
 };
 
@@ -145,4 +145,20 @@ four_eras!(a_surface_that_cannot_be_read_again_is_not_served, |harness_era, endp
     let answer = harness.call("echo", r#"{"text":"x"}"#).await;
     assert!(answer.is_error(), "{}", answer.text());
     assert_eq!(endpoint.requests_of("tools/call").len(), calls);
+});
+
+four_eras!(a_look_that_failed_is_made_up_for_before_the_next_request, |harness_era, endpoint_era| async {
+    for method in ANNOUNCEMENTS {
+        let endpoint = Endpoint::era(endpoint_era);
+        let (mut harness, endpoint) = opened_with(harness_era, endpoint, "{}", &["-v"]).await;
+        can_announce(&endpoint, harness_era, endpoint_era).await;
+        endpoint.set("tools/list", |_| Reply::error_code(-32603, "not now"));
+        announce(&endpoint, endpoint_era, method).await;
+        harness.wait_stderr("could not be read again").await;
+        let tools = cacheable(endpoint_era, &format!(r#""tools":{CHANGED}"#));
+        endpoint.set("tools/list", move |_| Reply::result(tools.clone()));
+        assert_reason(&harness.call("echo", r#"{"text":"x"}"#).await, "surface_changed");
+        assert!(endpoint.requests_of("tools/call").is_empty());
+        names_the_description(&sealed(&mut harness, &endpoint, harness_era).await);
+    }
 });
