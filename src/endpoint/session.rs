@@ -37,6 +37,8 @@ pub enum Unsolicited {
     Message(Message),
     /// The endpoint no longer knows the session, though nobody asked it anything.
     SessionLost,
+    /// The event stream broke. What was announced meanwhile was not heard.
+    Missed,
 }
 
 /// The requests that this program makes of its own accord. Everything else leaves by [`Session::send`], with a proof.
@@ -393,6 +395,10 @@ impl Session {
                 let Some(session) = session.upgrade() else { return };
                 backoff.attempt();
                 let opened = session.get(last.as_ref().and_then(EventStream::last_id)).await;
+                // Also where it is offered no more: then it is the last that is heard of the endpoint.
+                if last.is_some() && opened.as_ref().is_ok_and(|answer| answer.status < 500) {
+                    let _ = session.unsolicited.send(Unsolicited::Missed).await;
+                }
                 match opened {
                     Ok(answer) if answer.status == 200 && answer.media == Media::EventStream => {
                         let body = answer.into_body();

@@ -237,9 +237,12 @@ fn speaks_against(era: Era, code: Option<&str>, trouble: Option<&Trouble>) -> bo
     };
     let refused = matches!(status, Some(400 | 404 | 405 | 406 | 415 | 422));
     match (era, code.and_then(|code| code.parse::<i64>().ok())) {
-        // A modern endpoint says what is wrong in a JSON-RPC error of the current specification.
+        // A modern endpoint says what is wrong in a JSON-RPC error of the current specification. "Invalid Request" is what
+        // some legacy ones say to a request without a session.
         (Era::Modern, None) => refused,
-        (Era::Modern, Some(code)) => refused && (-32019..=-32000).contains(&code),
+        (Era::Modern, Some(code)) => {
+            refused && (code == code::INVALID_REQUEST || (-32019..=-32000).contains(&code))
+        }
         (Era::Legacy, None) => refused && status != Some(404),
         (Era::Legacy, Some(-32022..=-32020)) => true,
         (Era::Legacy, Some(code)) => status == Some(400) && code == code::INVALID_PARAMS,

@@ -316,11 +316,20 @@ impl Relay {
         }
     }
 
-    /// After an announcement that could not be looked into nothing passes; the next request opens the endpoint again.
+    /// What could not be looked into is in doubt, announced or not: nothing passes, and the next request opens the endpoint
+    /// again.
     fn doubted(&self, why: Again, trouble: Trouble) {
         if why == Again::Announced {
             self.phase.send_replace(Phase::Failed(trouble));
+            return;
         }
+        self.phase.send_if_modified(|phase| {
+            let ready = matches!(phase, Phase::Ready(_));
+            if ready {
+                *phase = Phase::Failed(trouble);
+            }
+            ready
+        });
     }
 
     /// Whether what was read again is what was verified at start. If not, that was the end.

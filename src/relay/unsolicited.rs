@@ -44,6 +44,7 @@ impl Relay {
                     }
                 }
                 Some(Unsolicited::SessionLost) => self.reopen(open.generation, Again::Lost),
+                Some(Unsolicited::Missed) => self.look_again(),
                 None => return,
             }
         }

@@ -32,13 +32,16 @@ impl Relay {
 
     async fn keep_watching(&self, open: &Open, filter: &Filter) {
         let mut backoff = Backoff::default();
+        let mut watched = false;
         loop {
             backoff.attempt();
             match open.session.watch(filter).await {
                 Ok(watch) if watch.honoured.is_empty() => {
+                    self.look_if(watched);
                     return self.report.verbose(|| "the endpoint announces no changes".into());
                 }
                 Ok(mut watch) => {
+                    watched = true;
                     // What changed before the stream was there was not announced on it.
                     self.look_again();
                     while let Some(WatchEvent::Note(method, _)) = watch.events.recv().await {
@@ -46,11 +49,19 @@ impl Relay {
                     }
                 }
                 Err(trouble @ (Trouble::Refused { .. } | Trouble::HttpStatus { status: 400..=499, .. })) => {
+                    self.look_if(watched);
                     return self.report.verbose(|| format!("the endpoint announces no changes: {trouble}"));
                 }
                 Err(_) => {}
             }
             tokio::time::sleep(backoff.pause()).await;
+        }
+    }
+
+    /// It announced changes and does so no more: what it is now has to be seen once.
+    fn look_if(&self, watched: bool) {
+        if watched {
+            self.look_again();
         }
     }
 }

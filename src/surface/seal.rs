@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::declared::{DeclaredHash, Departure};
 use super::pin::{Mismatch, Sign};
+use crate::wire::json::NotReadable;
 use crate::wire::{Message, Object};
 
 /// Open as long as nothing speaks against the surface. Whoever sends to the endpoint asks it first, and every message of
@@ -45,21 +46,19 @@ impl Seal {
     }
 
     /// Looks at a message of the endpoint: a hash that is there and is not the pinned one closes the seal, wherever it
-    /// stands: in the `_meta` of parameters, of a result, of an error, in an error's `data`. `with` is the method that the
-    /// message belongs to.
+    /// stands: in the `_meta` of parameters, of a result, of a question in a result, of an error, in an error's `data`.
+    /// `with` is the method that the message belongs to.
     pub fn see(&self, with: &str, message: &Message) {
         let Some(declared) = self.declared.get() else { return };
+        let payload = message.payload();
         let seen = match message.error() {
-            None => declared.check_if_there(&message.meta()),
-            Some(_) => {
-                let error = message.payload();
-                let data = error.object("data").ok().flatten().unwrap_or_default();
-                let meta = |object: &Object<'_>| match object.object("_meta") {
-                    Ok(Some(meta)) => declared.check_if_there(&meta),
+            None => declared.check_if_there(&message.meta()).and_then(|()| see_questions(declared, &payload)),
+            Some(_) => see_member(declared, &payload, "_meta")
+                .and_then(|()| see_member(declared, &payload, "data"))
+                .and_then(|()| match payload.object("data") {
+                    Ok(Some(data)) => see_member(declared, &data, "_meta"),
                     _ => Ok(()),
-                };
-                meta(&error).and_then(|()| meta(&data)).and_then(|()| declared.check_if_there(&data))
-            }
+                }),
         };
         if let Err(departure) = seen {
             self.depart(with, departure);
@@ -79,4 +78,27 @@ impl Seal {
             self.close(Sign::Message { method: method.to_owned(), expected, departure }.alone());
         }
     }
+}
+
+/// A member that may hold a hash. One that two readers could read in two ways counts as another hash.
+fn see_member(declared: &DeclaredHash, of: &Object<'_>, key: &str) -> Result<(), Departure> {
+    match of.object(key) {
+        Ok(Some(member)) => declared.check_if_there(&member),
+        Err(NotReadable::Duplicate(_)) => {
+            Err(Departure::Differs { found: of.get(key).unwrap_or_default().to_owned() })
+        }
+        Ok(None) | Err(NotReadable::Syntax) => Ok(()),
+    }
+}
+
+/// The questions of a result that asks for input: what a legacy endpoint puts into parameters of their own.
+fn see_questions(declared: &DeclaredHash, result: &Object<'_>) -> Result<(), Departure> {
+    let Ok(Some(questions)) = result.object("inputRequests") else { return Ok(()) };
+    questions.members().try_for_each(|question| {
+        let Ok(question) = Object::read(question.value) else { return Ok(()) };
+        match question.object("params") {
+            Ok(Some(params)) => see_member(declared, &params, "_meta"),
+            _ => Ok(()),
+        }
+    })
 }

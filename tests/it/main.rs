@@ -28,6 +28,7 @@ mod logging;
 mod lossless;
 mod opened;
 mod openings;
+mod pinning;
 mod probe;
 mod questions;
 mod refused;

@@ -85,6 +85,7 @@ impl Surface {
             "prompts/get" => self.prompt(request),
             "resources/read" => self.resource(request),
             "tools/call" => self.tool(request, wake),
+            "completion/complete" => self.complete(r#""completion":{"values":["completed"]}"#.to_owned()),
             _ => return None,
         };
         Some(reply)

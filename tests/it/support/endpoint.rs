@@ -259,6 +259,11 @@ impl Endpoint {
         self.server.surface.lock().unwrap().tool_pages = vec![raw.to_owned()];
     }
 
+    /// Changes anything of the surface while running, the era included.
+    pub fn change(&self, change: impl FnOnce(&mut Surface)) {
+        change(&mut self.server.surface.lock().unwrap());
+    }
+
     /// Changes a file of a skill while running; the entry stays.
     pub fn set_file(&self, uri: &str, text: &str) {
         self.server.surface.lock().unwrap().skills.as_mut().expect("no skills").set(uri, text);

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 #[allow(unused_imports, reason = "see above")]
 pub use self::{
+    answers::Surface,
     endpoint::{Endpoint, EndpointBuilder},
     harness::{Harness, Launch},
     inbox::{Answer, Inbox},

@@ -34,7 +34,6 @@ pub type Handler = Arc<dyn Fn(&Recorded) -> Reply + Send + Sync>;
 
 /// The state of one endpoint, shared by its connections.
 pub struct Server {
-    pub era: Era,
     pub sessions: bool,
     pub sse: bool,
     pub path: String,
@@ -81,7 +80,6 @@ impl Server {
     /// The default endpoint of that era.
     pub fn new(era: Era) -> Self {
         Self {
-            era,
             sessions: false,
             sse: false,
             path: "/mcp".to_owned(),
@@ -96,6 +94,11 @@ impl Server {
             stop: Notify::new(),
             streams: Mutex::default(),
         }
+    }
+
+    /// The era it speaks now.
+    fn era(&self) -> Era {
+        self.surface.lock().unwrap().era
     }
 
     /// Waits until exactly that many streams of a kind are open.
@@ -150,6 +153,10 @@ impl Server {
         if !broken.is_empty() {
             let text = broken.join("; ");
             broken.into_iter().for_each(|text| self.book.violation(text));
+            // how a server puts it that such a request means nothing to
+            if let Some(handler) = self.handlers.lock().unwrap().get("rules").cloned() {
+                return Answered::By(handler(request));
+            }
             return Answered::By(Reply::error_code(-32600, &text).with_status(400));
         }
         if request
@@ -176,7 +183,7 @@ impl Server {
             _ if !request.is_request() => return Answered::By(Reply::accepted()),
             _ => {}
         }
-        if self.era == Era::Modern && request.method() == "subscriptions/listen" {
+        if self.era() == Era::Modern && request.method() == "subscriptions/listen" {
             return Answered::Stream("subscriptions/listen");
         }
         let known = self.surface.lock().unwrap().answer(request, &self.wake);
@@ -190,7 +197,7 @@ impl Server {
         rules::broken(
             request,
             &Expected {
-                era: self.era,
+                era: self.era(),
                 path: &self.path,
                 bearer: bearer.as_deref(),
                 session: session.current.as_deref(),
@@ -205,14 +212,14 @@ impl Server {
         if !self.allow_unknown {
             self.book.violation(format!("#{} unknown method {}", request.order, request.method()));
         }
-        let status = if self.era == Era::Modern { 404 } else { 200 };
+        let status = if self.era() == Era::Modern { 404 } else { 200 };
         Reply::error_code(-32601, "Method not found").with_status(status)
     }
 
     /// What a successful opening changes, and the session header that goes with an answer.
     fn session_header(&self, request: &Recorded) -> Option<String> {
         let mut session = self.session.lock().unwrap();
-        if self.era == Era::Modern {
+        if self.era() == Era::Modern {
             if self.sessions && session.current.is_none() && request.verb == "POST" {
                 session.issue();
             }
