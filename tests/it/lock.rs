@@ -112,3 +112,53 @@ async fn a_lock_that_is_not_what_it_should_be_is_a_clear_error_and_nobody_is_ask
     }
     assert_eq!(endpoint.requests().len(), asked);
 }
+
+fn tools(hint: bool, maximum: u32, text: &str) -> String {
+    format!(
+        r#"[{{"name":"echo","description":"{text}","annotations":{{"readOnlyHint":{hint}}},"inputSchema":{{"type":"object","properties":{{"a":{{"type":"integer","maximum":{maximum}}}}}}}}}]"#
+    )
+}
+
+/// What is said of the lock of the first tools when the endpoint has the second.
+async fn difference(old: &str, new: &str, token: Option<&str>) -> String {
+    let endpoint = Endpoint::modern().tools(old).start().await;
+    let folder = TempDir::new().unwrap();
+    let (_, lock) = lock_in(&folder);
+    let (code, said) = end(&endpoint, &["--write-lock", "--lock", &lock]).await;
+    assert_eq!(code, 0, "{said}");
+    endpoint.set_tools(new);
+    endpoint.set_bearer(token);
+    let mut args = vec!["--lock", &lock];
+    args.extend(token.iter().flat_map(|token| ["--token", token]));
+    let (code, said) = end(&endpoint, &args).await;
+    assert_eq!(code, 2, "{said}");
+    said
+}
+
+#[tokio::test]
+async fn the_difference_names_the_path_in_a_schema_with_both_values() {
+    let said = difference(&tools(true, 5, "x"), &tools(true, 6, "x"), None).await;
+    for words in [r#"tool "echo" changed: inputSchema.properties.a.maximum"#, "- 5\n", "+ 6\n"] {
+        assert!(said.contains(words), "no {words:?} in {said}");
+    }
+}
+
+#[tokio::test]
+async fn the_difference_says_when_only_a_hint_moved() {
+    let said = difference(&tools(true, 5, "x"), &tools(false, 5, "x"), None).await;
+    assert!(said.contains("annotations.readOnlyHint") && said.contains("only hints"), "{said}");
+    let said = difference(&tools(true, 5, "x"), &tools(false, 5, "y"), None).await;
+    assert!(!said.contains("only hints"), "{said}");
+}
+
+#[tokio::test]
+async fn the_difference_makes_an_invisible_character_visible() {
+    let said = difference(&tools(true, 5, "xy"), &tools(true, 5, "x\u{200b}y"), None).await;
+    assert!(said.contains("\\u{200b}") && !said.contains('\u{200b}'), "{said}");
+}
+
+#[tokio::test]
+async fn the_difference_says_that_the_lock_was_written_without_a_token() {
+    let said = difference(&tools(true, 5, "x"), &tools(true, 6, "x"), Some("t0ken-1234")).await;
+    assert!(said.contains("written without a token") && !said.contains("t0ken-1234"), "{said}");
+}
