@@ -95,3 +95,57 @@ fn print(page: &str) -> std::io::Result<()> {
         outcome => outcome,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::Cli;
+    use crate::surface::{Kind, List, Lock};
+
+    fn observed(tool: &str) -> Observed {
+        let mut list = List::new(Kind::Tools);
+        list.add_page(Bytes::from(format!("{{\"tools\":[{tool}]}}"))).unwrap();
+        Observed::new(Era::Modern, Bytes::from_static(b"{}"), [list])
+    }
+
+    /// Both pages of `now` with a lock that records `before`.
+    fn pages(before: &str, now: &str) -> (String, serde_json::Value) {
+        let line = ["mcp-hasp", "--url", "https://a.example/mcp", "--inspect"];
+        let mut config = Config::new(Cli::try_parse_from(line).unwrap(), &|_| None).unwrap();
+        let lock = Lock {
+            url: config.url.to_string(),
+            written: String::new(),
+            authorization: config.pin.authorization.clone(),
+            surface: Surface::of(&observed(before)).unwrap(),
+        };
+        config.pin.lock = Some(PinnedLock { file: "hasp\u{1b}.lock".into(), lock });
+        let observed = observed(now);
+        let surface = Surface::of(&observed).unwrap();
+        let sight = Sight::new(&config, &observed, &surface);
+        (text::page(&sight), serde_json::from_str(&json::page(&sight)).unwrap())
+    }
+
+    #[test]
+    fn the_difference_from_a_lock_is_shown() {
+        let (text, json) =
+            pages(r#"{"name":"a","description":"Old."}"#, r#"{"name":"a","description":"New.\u202e"}"#);
+        assert!(
+            text.contains("DOES NOT MATCH: what is different from the lock hasp\\u{1b}.lock\n"),
+            "{text}"
+        );
+        assert!(text.contains("~ tool \"a\"") && text.contains("- \"Old.\""), "{text}");
+        assert!(text.contains("+ \"New.\\u{202e}\""), "{text}");
+        assert_eq!(json["difference"][0]["members"][0]["new"], "New.\u{202e}");
+        assert_eq!(json["lock"], "hasp\u{1b}.lock");
+    }
+
+    #[test]
+    fn a_lock_that_matches_is_named() {
+        let (text, json) = pages(r#"{"name":"a"}"#, r#"{ "name":"a" }"#);
+        assert!(text.contains("matches: the surface is the same as in the lock hasp"), "{text}");
+        assert_eq!(json["difference"], serde_json::json!([]));
+    }
+}

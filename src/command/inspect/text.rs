@@ -20,6 +20,8 @@ const LONGEST_URI: usize = 120;
 const LONGEST_DESCRIPTION: usize = 72;
 /// Characters of the instructions.
 const LONGEST_INSTRUCTIONS: usize = 200;
+/// Characters of a place in an item, and of the arguments of a prompt.
+const LONGEST_PLACE: usize = 100;
 /// Characters of any other line.
 const LONGEST_LINE: usize = 400;
 
@@ -123,7 +125,7 @@ fn arguments(prompt: &Object<'_>) -> String {
     if all.len() > MOST_PARTS {
         named.push(format!("and {} more", all.len() - MOST_PARTS));
     }
-    if named.is_empty() { "none".into() } else { named.join(", ") }
+    if named.is_empty() { "none".into() } else { visible(&named.join(", "), LONGEST_PLACE) }
 }
 
 fn templates(items: &[Item], out: &mut String) {
@@ -196,7 +198,7 @@ fn findings(sight: &Sight<'_>, out: &mut String) {
             place => format!("{}: {place}", finding.subject),
         };
         let what = visible(&finding.what, LONGEST_LINE);
-        table.row([weight.into(), finding.id.into(), visible(&place, LONGEST_LINE), what]);
+        table.row([weight.into(), finding.id.into(), visible(&place, LONGEST_PLACE), what]);
     }
     table.write(out);
 }
