@@ -15,6 +15,7 @@
 //!   [`surface::skill`] which skills can be used, [`surface::skill_file`] the proof that a file is the listed one
 //! - [`endpoint`] the HTTPS side: [`endpoint::opening`] era and revision, [`endpoint::survey`] every list once,
 //!   [`endpoint::http`] requests to the one URL, [`endpoint::sse`] events
+//! - [`command`] also shows a surface (`--inspect`) and records it (`--write-lock`), where nothing is served
 //! - [`store`] files of this program, [`net`] the one HTTP client and the one URL, [`limits`] bounds and permissions,
 //!   [`secret`] what must not be printed, [`report`] the one writer of stderr, [`failure`] every ending with its exit code
 //!   and its words

@@ -76,7 +76,8 @@ pub struct Row {
 }
 
 impl Mark {
-    fn sign(self) -> &'static str {
+    /// The sign that stands before the words.
+    pub fn sign(self) -> &'static str {
         match self {
             Mark::Added => "+ ",
             Mark::Removed => "- ",

@@ -1,5 +1,6 @@
 //! Which rooms are wired for which command.
 
+mod inspect;
 mod lock;
 mod read;
 pub mod serve;
@@ -16,6 +17,6 @@ pub async fn run(config: Config, report: Report) -> Result<Exit, Failure> {
     match config.mode {
         Mode::Serve => serve::serve(config, report).await,
         Mode::WriteLock => lock::write(config, report).await,
-        Mode::Inspect { .. } => Err(Failure::NotYet("--inspect")),
+        Mode::Inspect { json } => inspect::inspect(config, report, json).await,
     }
 }

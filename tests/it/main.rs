@@ -20,6 +20,7 @@ mod eras;
 mod faults;
 mod forward;
 mod headers;
+mod inspect;
 mod layers;
 mod life;
 mod listen;
