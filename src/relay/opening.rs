@@ -73,11 +73,8 @@ impl Relay {
     /// # Errors
     /// It cannot be opened, or not in the time that a harness waits for.
     pub(super) async fn ready(&self) -> Result<Arc<Open>, Trouble> {
-        if self.seal.is_closed() {
-            return Err(Trouble::Sealed);
-        }
-        if let Phase::Ready(open) = &*self.phase.borrow() {
-            return Ok(Arc::clone(open));
+        if let Some(known) = self.known() {
+            return known;
         }
         self.try_again();
         let first = self.started + FIRST_ANSWER;
@@ -97,14 +94,22 @@ impl Relay {
     /// # Errors
     /// The doubt stays: the endpoint cannot be opened, or the surface is another one.
     pub(super) async fn undoubted(&self) -> Result<(), Trouble> {
-        if self.seal.is_closed() {
-            return Err(Trouble::Sealed);
-        }
-        if let Phase::Ready(_) = &*self.phase.borrow() {
-            return Ok(());
+        if let Some(known) = self.known() {
+            return known.map(drop);
         }
         self.try_again();
         self.settled().await.map(drop)
+    }
+
+    /// Where the endpoint stands, if that is known without waiting. Sealed comes before everything.
+    fn known(&self) -> Option<Result<Arc<Open>, Trouble>> {
+        if self.seal.is_closed() {
+            return Some(Err(Trouble::Sealed));
+        }
+        match &*self.phase.borrow() {
+            Phase::Ready(open) => Some(Ok(Arc::clone(open))),
+            Phase::Opening | Phase::Failed(_) => None,
+        }
     }
 
     async fn settled(&self) -> Result<Arc<Open>, Trouble> {
@@ -198,6 +203,10 @@ impl Relay {
         loop {
             match self.wishes.next().await {
                 why @ (Again::Announced | Again::Unannounced) => {
+                    if why == Again::Announced {
+                        // Announced while the endpoint was being opened or looked at: that made it ready again.
+                        self.doubt();
+                    }
                     tokio::time::sleep_until(last + BETWEEN_LOOKS).await;
                     self.look(&current, why).await;
                 }
@@ -291,9 +300,6 @@ impl Relay {
 
     /// Reads the surface again in the session there is.
     async fn look(self: &Arc<Self>, current: &Arc<Open>, why: Again) {
-        if why == Again::Announced {
-            self.doubt();
-        }
         let read = read_again(&current.session, current.gate.verified().observed(), &self.limits).await;
         let observed = match read {
             Ok(observed) => observed,

@@ -1,5 +1,9 @@
 //! An endpoint that announces a change is looked at again.
 
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
 use super::{CHANGED, SHUFFLED, names_the_description, sealed, streaming, works};
 use crate::{
     opened::{assert_reason, cacheable, leave, opened, opened_with},
@@ -86,6 +90,39 @@ four_eras!(a_call_after_an_announcement_waits_for_the_look, |harness_era, endpoi
     assert_eq!(endpoint.requests_of("tools/call").len(), calls, "it was sent to a surface in doubt");
     sealed(&mut harness, &endpoint, harness_era).await;
 });
+
+four_eras!(
+    a_change_announced_during_a_look_lets_nothing_pass_between_two,
+    |harness_era, endpoint_era| async {
+        let (mut harness, endpoint) = opened(harness_era, Endpoint::era(endpoint_era)).await;
+        can_announce(&endpoint, harness_era, endpoint_era).await;
+        let calls = endpoint.requests_of("tools/call").len();
+        let (tools, prompts) = (looks(&endpoint), endpoint.requests_of("prompts/list").len());
+        let held = Arc::new(Notify::new());
+        let wait = held.clone();
+        endpoint.set("prompts/list", move |_| {
+            let members =
+                r#""prompts":[{"name":"greet","description":"Say hello.","arguments":[{"name":"who"}]}]"#;
+            Reply::sse(Script::new().wait(&wait).result(cacheable(endpoint_era, members)))
+        });
+        announce(&endpoint, endpoint_era, ANNOUNCEMENTS[0]).await;
+        endpoint.arrived("prompts/list", prompts).await;
+        let read = endpoint.arrived("tools/list", tools).await;
+        endpoint.fate_of(read.order).await;
+        // The look has seen the tools as they were.
+        endpoint.set_tools(CHANGED);
+        announce(&endpoint, endpoint_era, ANNOUNCEMENTS[0]).await;
+        // A round trip that needs no endpoint: the announcement was heard.
+        assert!(harness.ask("tasks/list", "{}").await.is_error());
+        held.notify_one();
+        let call = harness.request("tools/call", r#"{"name":"echo","arguments":{"text":"x"}}"#).await;
+        endpoint.arrived("prompts/list", prompts + 1).await;
+        held.notify_one();
+        assert_reason(&harness.answer(call).await, "surface_changed");
+        assert_eq!(endpoint.requests_of("tools/call").len(), calls, "it was sent to a surface in doubt");
+        sealed(&mut harness, &endpoint, harness_era).await;
+    }
+);
 
 // A legacy endpoint may say it on any stream: here on that of a call, before the call's answer.
 async fn inside_a_call(harness_era: Era, endpoint_era: Era, tools: &'static str) -> (Harness, Endpoint) {
