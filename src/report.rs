@@ -325,6 +325,11 @@ pub fn visible(text: &str, limit: usize) -> String {
     out
 }
 
+/// The same in quotes, as a JSON string: a name that is told of, or any other text within a sentence.
+pub fn quoted(text: &str, limit: usize) -> String {
+    visible(&serde_json::Value::from(text).to_string(), limit)
+}
+
 /// Whether a character shows nothing of its own, looks like a plain space, or moves what stands around it: the general
 /// categories Cc, Cf, Zl, Zp and Zs but for the space, what Unicode calls default-ignorable (assigned or not), and
 /// the few characters of other categories that are blank.

@@ -7,13 +7,10 @@ use std::cmp::Reverse;
 use std::io::{ErrorKind, Write as _};
 
 use crate::config::Config;
-use crate::endpoint::Trouble;
 use crate::failure::{Exit, Failure};
 use crate::report::Report;
 use crate::surface::pin::PinnedLock;
-use crate::surface::{
-    Difference, ExpectedHash, Finding, Mismatch, Observed, Skills, Surface, Unverified, findings,
-};
+use crate::surface::{Difference, ExpectedHash, Finding, Mismatch, Observed, Skills, Surface, findings};
 use crate::wire::Era;
 
 use super::read;
@@ -21,18 +18,18 @@ use super::read;
 /// Prints the surface, and then says whether it is the pinned one.
 pub(super) async fn inspect(config: Config, report: Report, as_json: bool) -> Result<Exit, Failure> {
     let observed = read::surface(&config, &report).await?;
-    // One that has no canonical form is not shown: the verification below says why.
-    if let Ok(surface) = Surface::of(&observed) {
-        let sight = Sight::new(&config, &observed, &surface);
-        let page = if as_json { json::page(&sight) } else { text::page(&sight) };
-        print(&page).map_err(|why| Failure::Store(format!("stdout cannot be written: {why}")))?;
-    }
-    match config.pin.verify(observed) {
-        Ok(_) => Ok(Exit::Done),
-        Err(Unverified::Unclear(why)) => Err(read::opening(&config, Trouble::NotMcp(why))),
-        Err(Unverified::Mismatch(mismatch)) => {
-            // The page has the difference already.
-            let mismatch = Mismatch { difference: Difference::default(), ..*mismatch };
+    // What has no canonical form cannot be shown as what would be pinned.
+    let surface = config.pin.surface(&observed).map_err(|why| read::unverified(&config, why))?;
+    let checked = config.pin.check(&surface);
+    let difference = checked.as_ref().err().map(|mismatch| mismatch.difference.clone()).unwrap_or_default();
+    let sight = Sight::new(&config, &observed, &surface, &difference);
+    let page = if as_json { json::page(&sight) } else { text::page(&sight) };
+    print(&page).map_err(|why| Failure::Store(format!("stdout cannot be written: {why}")))?;
+    match checked {
+        Ok(()) => Ok(Exit::Done),
+        // The page has the difference already.
+        Err(mismatch) => {
+            let mismatch = Mismatch { difference: Difference::default(), ..mismatch };
             Err(Failure::Surface(Box::new((config.url, mismatch))))
         }
     }
@@ -47,34 +44,29 @@ struct Sight<'a> {
     /// The most serious first.
     findings: Vec<Finding>,
     /// From the lock, if there is one.
-    difference: Option<(&'a PinnedLock, Difference)>,
+    difference: Option<(&'a PinnedLock, &'a Difference)>,
 }
 
 impl<'a> Sight<'a> {
-    fn new(config: &'a Config, observed: &'a Observed, surface: &'a Surface) -> Self {
+    fn new(
+        config: &'a Config,
+        observed: &'a Observed,
+        surface: &'a Surface,
+        difference: &'a Difference,
+    ) -> Self {
         let skills = observed.skills();
         let mut findings = findings(surface);
         let unusable = skills.into_iter().flat_map(Skills::refused);
         findings.extend(unusable.map(|(uri, why)| Finding::unusable_skill(uri, why)));
         findings.sort_by_key(|finding| Reverse(finding.weight()));
         let lock = config.pin.lock.as_ref();
-        let difference = lock.map(|lock| (lock, Difference::between(&lock.lock.surface, surface)));
+        let difference = lock.map(|lock| (lock, difference));
         Sight { config, surface, skills, era: observed.era, findings, difference }
     }
 
     /// Why a skill is refused, if it is.
     fn refusal(&self, uri: &str) -> Option<&'a str> {
         self.skills?.refused().find(|(refused, _)| *refused == uri).map(|(_, why)| why)
-    }
-
-    /// Whether the surface has that hash.
-    fn has(&self, expected: &ExpectedHash) -> bool {
-        match expected {
-            ExpectedHash::Computed(hash) => *hash == self.surface.hash(),
-            ExpectedHash::Declared(value) => {
-                self.surface.declared.as_ref().is_some_and(|hash| hash.value == *value)
-            }
-        }
     }
 }
 
@@ -124,7 +116,8 @@ mod tests {
         config.pin.lock = Some(PinnedLock { file: "hasp\u{1b}.lock".into(), lock });
         let observed = observed(now);
         let surface = Surface::of(&observed).unwrap();
-        let sight = Sight::new(&config, &observed, &surface);
+        let difference = config.pin.check(&surface).err().map(|found| found.difference).unwrap_or_default();
+        let sight = Sight::new(&config, &observed, &surface, &difference);
         (text::page(&sight), serde_json::from_str(&json::page(&sight)).unwrap())
     }
 

@@ -1,25 +1,18 @@
 //! Recording a surface in a lock.
 
 use crate::config::{Config, LockPlace, MAX_LOCK};
-use crate::endpoint::Trouble;
 use crate::failure::{Exit, Failure};
 use crate::net::EndpointUrl;
 use crate::report::Report;
 use crate::store::{Mode, write_whole};
-use crate::surface::{Authorization, Lock, Surface, Unverified};
+use crate::surface::{Authorization, Lock, Surface};
 
 use super::read;
 
 /// Writes the lock, where `--expect-hash` is given only if each one matches.
 pub(super) async fn write(config: Config, report: Report) -> Result<Exit, Failure> {
     let observed = read::surface(&config, &report).await?;
-    let verified = match config.pin.verify(observed) {
-        Ok(verified) => verified,
-        Err(Unverified::Unclear(why)) => return Err(read::opening(&config, Trouble::NotMcp(why))),
-        Err(Unverified::Mismatch(mismatch)) => {
-            return Err(Failure::Surface(Box::new((config.url, *mismatch))));
-        }
-    };
+    let verified = config.pin.verify(observed).map_err(|why| read::unverified(&config, why))?;
     let Some(place) = &config.lock else {
         return Err(Failure::Usage("--write-lock needs to know where: add --lock FILE".into()));
     };

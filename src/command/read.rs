@@ -9,7 +9,7 @@ use crate::endpoint::{Http, Patience, Trouble};
 use crate::failure::Failure;
 use crate::net::Client;
 use crate::report::{Report, visible};
-use crate::surface::{Observed, Seal};
+use crate::surface::{Observed, Seal, Unverified};
 use crate::wire;
 
 /// How long the endpoint may take to have its session back.
@@ -41,7 +41,15 @@ pub(super) async fn surface(config: &Config, report: &Report) -> Result<Observed
     Ok(opened.observed)
 }
 
+/// The surface is not the pinned one, or it cannot be told.
+pub(super) fn unverified(config: &Config, why: Unverified) -> Failure {
+    match why {
+        Unverified::Unclear(why) => opening(config, Trouble::NotMcp(why)),
+        Unverified::Mismatch(mismatch) => Failure::Surface(Box::new((config.url.clone(), *mismatch))),
+    }
+}
+
 /// The endpoint did not let itself be opened.
-pub(super) fn opening(config: &Config, trouble: Trouble) -> Failure {
+fn opening(config: &Config, trouble: Trouble) -> Failure {
     Failure::Opening(Box::new((config.url.clone(), trouble)))
 }

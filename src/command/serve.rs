@@ -5,9 +5,8 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
 use crate::relay::{self, Ending, NotOpened};
-use crate::report::{Report, visible};
+use crate::report::{Report, quoted};
 use crate::surface::Seal;
-use crate::wire::json;
 
 use super::{lock, read};
 
@@ -42,7 +41,7 @@ fn accept(config: &Config, report: Report) -> relay::Accept {
     Box::new(move |verified| {
         let surface = verified.surface();
         let declared = match &surface.declared {
-            Some(hash) => format!("the endpoint declares {}", visible(&json::quote(&hash.value), 120)),
+            Some(hash) => format!("the endpoint declares {}", quoted(&hash.value, 120)),
             None => "the endpoint declares none".into(),
         };
         if !means.is_empty() {

@@ -9,7 +9,7 @@ use super::opening::{Patience, patiently};
 use super::session::{OwnMethod, Session};
 use super::trouble::Trouble;
 use crate::limits::Limits;
-use crate::report::{Report, visible};
+use crate::report::{Report, quoted, visible};
 use crate::surface::{Kind, List, Observed, ParameterHeaders, Skills};
 use crate::wire::{Era, Object, json};
 
@@ -71,10 +71,7 @@ pub(super) async fn read(
 /// Says which skills cannot be used.
 pub(super) fn warn_of_skills(observed: &Observed, report: &Report) {
     for (uri, why) in observed.skills().into_iter().flat_map(Skills::refused) {
-        report.warning(format!(
-            "skill {} is refused: {why}; its operator must correct it",
-            visible(&json::quote(uri), 120)
-        ));
+        report.warning(format!("skill {} is refused: {why}; its operator must correct it", quoted(uri, 120)));
     }
 }
 
@@ -134,10 +131,10 @@ pub(super) fn learn_parameter_headers(session: &Session, observed: &mut Observed
     }
     let mut headers = ParameterHeaders::default();
     observed.hide(Kind::Tools, |name, tool| {
-        let wrong = headers.learn(name, tool).err()?;
-        let name = visible(&json::quote(name), 80);
-        report.warning(format!("tool {name} is left out: {wrong}; its operator must correct it"));
-        Some(())
+        let Err(wrong) = headers.learn(name, tool) else { return false };
+        let tool = Kind::Tools.subject(name);
+        report.warning(format!("{tool} is left out: {wrong}; its operator must correct it"));
+        true
     });
     session.learn_parameter_headers(headers);
 }

@@ -1,7 +1,7 @@
 //! Reasons → JSON-RPC errors. Codes outside the range the specification reserves; programs read `data.reason`.
 
 use crate::endpoint::Trouble;
-use crate::report::visible;
+use crate::report::quoted;
 use crate::surface::gate::{Refusal, Withheld};
 use crate::wire::code::{INTERNAL, INVALID_PARAMS};
 use crate::wire::json::quote;
@@ -63,8 +63,7 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::UnknownTemplate(name) => ("resource template", name, "unknown_template"),
         Refusal::Sealed => return sealed(false),
     };
-    let message =
-        format!("{kind} {} is not in the list read at start; nothing was sent", visible(&quote(name), 120));
+    let message = format!("{kind} {} is not in the list read at start; nothing was sent", quoted(name, 120));
     error(INVALID_PARAMS, &message, Some(&format!("{{\"reason\":\"{reason}\"}}")))
 }
 

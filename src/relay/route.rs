@@ -156,6 +156,6 @@ fn outcome_line(id: &Id, method: &str, admitted: Admitted, to: Era) -> Payload {
 }
 
 pub(super) fn not_found(method: &str) -> String {
-    let message = format!("method {} is not offered", crate::report::visible(&json::quote(method), 80));
+    let message = format!("method {} is not offered", crate::report::quoted(method, 80));
     refusal::error(METHOD_NOT_FOUND, &message, None)
 }

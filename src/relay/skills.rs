@@ -11,7 +11,7 @@ use super::refusal::{self, error};
 use super::route::not_found;
 use super::{Caller, Relay};
 use crate::endpoint::Trouble;
-use crate::report::visible;
+use crate::report::quoted;
 use crate::surface::gate::Shape;
 use crate::surface::skill::{Found, ListedFile, Lookup};
 use crate::surface::{Kind, VerifiedFile};
@@ -206,7 +206,7 @@ fn timed_out() -> Bytes {
 }
 
 fn shown(uri: &str) -> String {
-    visible(&quote(uri), 120)
+    quoted(uri, 120)
 }
 
 fn no_uri() -> String {

@@ -87,15 +87,7 @@ fn ends(text: &[u8]) -> Vec<(usize, usize)> {
 
 /// Where the string ends that begins at `at`.
 fn string_end(text: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    while let Some(next) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += next;
-        if text.get(at) == Some(&b'"') {
-            return at + 1;
-        }
-        at += 2;
-    }
-    text.len()
+    at + json::string_length(text.get(at..).unwrap_or_default())
 }
 
 /// The names of an object's members, and where their values begin.

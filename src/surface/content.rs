@@ -2,10 +2,9 @@
 
 use super::canon::{self, canonical_of_checked};
 use super::declared::DeclaredHash;
-use super::hash::{Digest, SurfaceHash};
+use super::hash::{Digest, ExpectedHash, SurfaceHash};
 use super::observed::{Kind, Observed};
-use crate::report::visible;
-use crate::wire::json;
+use crate::report::{quoted, visible};
 
 /// A tool, prompt, resource template or skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +69,7 @@ impl Surface {
         for list in Kind::ALL.into_iter().filter_map(|kind| observed.list(kind)) {
             for (name, text) in list.items() {
                 let text = canonical_of_checked(text).map_err(|why| {
-                    let name = visible(&json::quote(name), 80);
+                    let name = quoted(name, 80);
                     format!(
                         "{}: {name} cannot be hashed: {}",
                         list.kind().method(),
@@ -96,6 +95,14 @@ impl Surface {
     /// The hash that is computed here.
     pub fn hash(&self) -> SurfaceHash {
         self.hash
+    }
+
+    /// Whether it is the surface with that hash.
+    pub fn has(&self, expected: &ExpectedHash) -> bool {
+        match expected {
+            ExpectedHash::Computed(hash) => *hash == self.hash,
+            ExpectedHash::Declared(value) => self.declared.as_ref().is_some_and(|hash| hash.value == *value),
+        }
     }
 
     /// The document that is hashed, in canonical form.

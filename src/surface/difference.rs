@@ -7,7 +7,7 @@ use super::content::{Item, Surface};
 use super::declared::DeclaredHash;
 use super::layout::spelled_out;
 use super::observed::Kind;
-use crate::report::{Mark, Row, visible};
+use crate::report::{Mark, Row, quoted, visible};
 use crate::wire::{Object, json};
 
 /// What is different between two surfaces. Empty when they are the same.
@@ -123,7 +123,7 @@ impl Difference {
     }
 
     /// For a program: an array of objects with `kind`, `name`, `change` and `members`; the values whole, an absent one
-    /// left out, invisible characters as `\uXXXX`.
+    /// left out, invisible characters as `\u` escapes.
     pub fn to_json(&self) -> String {
         let changes: Vec<String> = self.changes.iter().map(Change::to_json).collect();
         spelled_out(&format!("[{}]", changes.join(",")))
@@ -299,11 +299,7 @@ impl Change {
         match self {
             Change::Declared { old, new } => {
                 let shown = |hash: &DeclaredHash| {
-                    format!(
-                        "{} under {}",
-                        visible(&json::quote(&hash.value), VALUE_SHOWN),
-                        visible(&json::quote(&hash.key), NAME_SHOWN)
-                    )
+                    format!("{} under {}", quoted(&hash.value, VALUE_SHOWN), quoted(&hash.key, NAME_SHOWN))
                 };
                 let heading = format!("declared hash {}", done(old.is_some(), new.is_some()));
                 rows.push(Row { mark: Mark::Changed, text: heading });
@@ -318,7 +314,7 @@ impl Change {
                 rows.push(Row { mark: Mark::Removed, text: introduced(*kind, item) });
             }
             Change::Changed { kind, name, members } => {
-                let heading = format!("{} {} changed:", kind.noun(), quoted(name));
+                let heading = format!("{} changed:", kind.subject(name));
                 members.list.iter().for_each(|change| change.push_rows(&heading, rows));
                 if members.more > 0 {
                     let text = format!("{heading} … and {} more members", members.more);
@@ -376,7 +372,7 @@ fn done(old: bool, new: bool) -> &'static str {
 
 /// An item that came or went, with its first words about itself.
 fn introduced(kind: Kind, item: &Item) -> String {
-    let heading = format!("{} {}", kind.noun(), quoted(&item.name));
+    let heading = kind.subject(&item.name);
     let description = Object::read_checked(&item.text)
         .ok()
         .and_then(|object| object.string("description").map(|text| visible(&text, DESCRIPTION_SHOWN)));
@@ -384,10 +380,6 @@ fn introduced(kind: Kind, item: &Item) -> String {
         Some(description) if !description.is_empty() => format!("{heading}: {description}"),
         _ => heading,
     }
-}
-
-fn quoted(name: &str) -> String {
-    visible(&json::quote(name), NAME_SHOWN)
 }
 
 impl MemberChange {

@@ -9,7 +9,7 @@ use super::content::{Item, Surface};
 use super::observed::Kind;
 use super::parameter_header::ParameterHeaders;
 use super::{look_alike, reads_like, text_walk};
-use crate::report::visible;
+use crate::report::{quoted, visible};
 use crate::wire::{Object, json};
 
 /// Something in a surface that a person should look at.
@@ -58,7 +58,7 @@ impl Finding {
     pub fn unusable_skill(uri: &str, why: &str) -> Self {
         Finding {
             id: "unusable-skill",
-            subject: subject(Kind::Skills, uri),
+            subject: Kind::Skills.subject(uri),
             place: String::new(),
             what: visible(why, LONGEST_PLACE),
         }
@@ -84,7 +84,7 @@ pub fn findings(surface: &Surface) -> Vec<Finding> {
     for kind in Kind::ALL {
         let mut alike: HashMap<String, &str> = HashMap::new();
         for item in surface.list(kind) {
-            found.begin(subject(kind, &item.name));
+            found.begin(kind.subject(&item.name));
             in_name(item, &mut alike, &mut found);
             in_texts(&item.text, &mut found);
             in_item(kind, item, &mut found);
@@ -93,19 +93,8 @@ pub fn findings(surface: &Surface) -> Vec<Finding> {
     found.finish()
 }
 
-fn subject(kind: Kind, name: &str) -> String {
-    let kind = match kind {
-        Kind::Tools => "tool",
-        Kind::Prompts => "prompt",
-        Kind::ResourceTemplates => "resource template",
-        Kind::Skills => "skill",
-    };
-    format!("{kind} {}", quoted(name))
-}
-
-fn quoted(text: &str) -> String {
-    visible(&json::quote(text), 80)
-}
+/// Characters of a text that is told of within a finding.
+const LONGEST_QUOTE: usize = 80;
 
 /// What was found so far, within bounds.
 #[derive(Default)]
@@ -156,7 +145,7 @@ fn in_name<'a>(item: &'a Item, alike: &mut HashMap<String, &'a str>, found: &mut
         }
     }
     if let Some(other) = twin {
-        found.add("look-alike-name", String::new, || format!("looks like {}", quoted(other)));
+        found.add("look-alike-name", String::new, || format!("looks like {}", quoted(other, LONGEST_QUOTE)));
     }
     mixed_scripts(&item.name, &String::new, found);
 }
@@ -166,7 +155,11 @@ fn mixed_scripts(name: &str, place: &dyn Fn() -> String, found: &mut Found) {
         found.add("mixed-scripts", place, || {
             let letters = word.chars().filter(|character| !character.is_ascii()).take(5);
             let letters: Vec<_> = letters.map(|letter| format!("U+{:04X}", u32::from(letter))).collect();
-            format!("{} has letters of more than one script: {}", quoted(word), letters.join(" "))
+            format!(
+                "{} has letters of more than one script: {}",
+                quoted(word, LONGEST_QUOTE),
+                letters.join(" ")
+            )
         });
     }
 }
@@ -183,7 +176,9 @@ fn in_texts(canonical: &str, found: &mut Found) {
         hidden_by_space(text, &place, found);
         hidden_in_markup(text, &place, found);
         for (id, phrase) in reads_like::phrases(text) {
-            found.add(id, place, || format!("reads like an order to the model: {}", quoted(&phrase)));
+            found.add(id, place, || {
+                format!("reads like an order to the model: {}", quoted(&phrase, LONGEST_QUOTE))
+            });
         }
     });
 }
@@ -332,7 +327,7 @@ fn hidden_in_markup(text: &str, place: &dyn Fn() -> String, found: &mut Found) {
     });
     if let Some(address) = address {
         found.add("image-address", place, || {
-            format!("shows an image whose address can carry data away: {}", quoted(address))
+            format!("shows an image whose address can carry data away: {}", quoted(address, LONGEST_QUOTE))
         });
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::report::is_deceptive;
 
-/// A JSON text with its invisible and reordering characters as `\uXXXX`. They can stand in strings alone, so that it
+/// A JSON text with its invisible and reordering characters as `\u` escapes. They can stand in strings alone, so that it
 /// means the same as before.
 pub fn spelled_out(json: &str) -> String {
     let mut out = String::with_capacity(json.len());

@@ -8,7 +8,7 @@ use super::declared::DeclaredHash;
 use super::hash::{BadHash, Digest, SurfaceHash};
 use super::layout::{push_line_break, push_lines, spelled_out};
 use super::observed::Kind;
-use crate::report::{is_deceptive, visible};
+use crate::report::{is_deceptive, quoted, visible};
 use crate::wire::json::{self, NotReadable, Object};
 
 /// What stands in a lock.
@@ -83,6 +83,8 @@ pub enum BadLock {
 /// The member that makes a file a lock, and the version of the format.
 const MARK: &str = "mcpHaspLock";
 const VERSION: u64 = 1;
+/// Characters of a name, a scope list or an issuer that are shown.
+const NAME_SHOWN: usize = 80;
 /// The members of a lock, all of them required.
 const MEMBERS: [&str; 11] = [
     MARK,
@@ -216,7 +218,7 @@ fn check_members(of: &str, object: &Object<'_>, known: &[&str]) -> Result<(), Ba
     if let Some(stray) = object.members().find(|member| !known.contains(&member.key.as_ref())) {
         return Err(damaged(format!(
             "{of} has a member {} that this format does not know",
-            quoted(&stray.key)
+            quoted(&stray.key, NAME_SHOWN)
         )));
     }
     match known.iter().find(|name| object.get(name).is_none()) {
@@ -264,7 +266,7 @@ fn read_list(kind: Kind, lock: &Object<'_>, items: &mut Vec<(Kind, Item)>) -> Re
             .string("name")
             .ok_or_else(|| damaged(format!("{place} has a \"name\" that is no text")))?
             .into_owned();
-        let item = format!("{} {}", kind.noun(), quoted(&name));
+        let item = kind.subject(&name);
         let text = read_digested(&item, &entry, "item")?;
         let own_name = Object::read_checked(&text)
             .ok()
@@ -297,7 +299,7 @@ fn check_names(surface: &Surface) -> Result<(), BadLock> {
         let list = surface.list(kind);
         let twice = list.iter().zip(list.iter().skip(1)).find(|(one, next)| one.name == next.name);
         if let Some((item, _)) = twice {
-            return Err(damaged(format!("{} {} stands twice", kind.noun(), quoted(&item.name))));
+            return Err(damaged(format!("{} stands twice", kind.subject(&item.name))));
         }
     }
     Ok(())
@@ -320,10 +322,6 @@ fn string(object: &Object<'_>, name: &str) -> Result<String, BadLock> {
 
 fn damaged(what: impl Into<String>) -> BadLock {
     BadLock::Damaged(what.into())
-}
-
-fn quoted(name: &str) -> String {
-    visible(&json::quote(name), 80)
 }
 
 /// Whether a text reads `2026-07-28T12:00:00Z`. It is for people; nothing is computed from it.
@@ -393,7 +391,7 @@ impl Authorization {
                     .ok_or_else(|| damaged("\"scopes\" is no array of texts"))?;
                 Ok(Authorization::SignIn(SignIn { issuer: string(object, "issuer")?, scopes, account }))
             }
-            other => Err(BadLock::Unknown(format!("a kind of authorization, {}", quoted(other)))),
+            other => Err(BadLock::Unknown(format!("a kind of authorization, {}", quoted(other, NAME_SHOWN)))),
         }
     }
 }
@@ -408,14 +406,14 @@ impl SignIn {
 
     fn difference_from(&self, now: &SignIn) -> Option<String> {
         if self.issuer != now.issuer {
-            let (then, now) = (quoted(&self.issuer), quoted(&now.issuer));
+            let (then, now) = (quoted(&self.issuer, NAME_SHOWN), quoted(&now.issuer, NAME_SHOWN));
             return Some(format!("with a sign-in at {then} and this start has one at {now}"));
         }
         if self.account != now.account {
             let named = |account: &Option<String>| {
                 account.as_deref().map_or_else(
                     || "an unnamed account".to_owned(),
-                    |name| format!("the account {}", quoted(name)),
+                    |name| format!("the account {}", quoted(name, NAME_SHOWN)),
                 )
             };
             return Some(format!(
@@ -425,7 +423,7 @@ impl SignIn {
             ));
         }
         let (then, now) = (self.sorted_scopes(), now.sorted_scopes());
-        let listed = |scopes: &[&str]| quoted(&scopes.join(" "));
+        let listed = |scopes: &[&str]| quoted(&scopes.join(" "), NAME_SHOWN);
         (then != now)
             .then(|| format!("with the scopes {} and this start has {}", listed(&then), listed(&now)))
     }
@@ -448,7 +446,7 @@ impl fmt::Display for BadLock {
             BadLock::Duplicate(name) => write!(
                 f,
                 "has the member {} twice in one place, which two readers could read differently; {anew}",
-                quoted(name)
+                quoted(name, NAME_SHOWN)
             ),
             BadLock::Newer(version) => write!(
                 f,

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::declared::DeclaredHash;
 use super::skill::Skills;
+use crate::report::quoted;
 use crate::wire::meta::Edit;
 use crate::wire::request::SKILLS;
 use crate::wire::{Era, Object, Payload, Splice, json};
@@ -61,6 +62,11 @@ impl Kind {
             Kind::ResourceTemplates => "resource template",
             Kind::Skills => "skill",
         }
+    }
+
+    /// One of its items as a person is told of it: `tool "echo"`.
+    pub fn subject(self, name: &str) -> String {
+        format!("{} {}", self.noun(), quoted(name, 80))
     }
 
     /// The member of an item that names it.
@@ -142,10 +148,10 @@ impl Observed {
     }
 
     /// Leaves the items of a list out of what is served for which `hidden` says so. They stay part of the surface.
-    pub fn hide(&mut self, kind: Kind, mut hidden: impl FnMut(&str, &str) -> Option<()>) {
+    pub fn hide(&mut self, kind: Kind, mut hidden: impl FnMut(&str, &str) -> bool) {
         let Some(list) = self.lists.get_mut(&kind) else { return };
         let names: Vec<_> =
-            list.items().filter_map(|(name, item)| hidden(name, item).map(|()| name.to_owned())).collect();
+            list.items().filter(|(name, item)| hidden(name, item)).map(|(name, _)| name.to_owned()).collect();
         names.iter().for_each(|name| list.hide(name));
     }
 

@@ -9,8 +9,10 @@ use super::difference::Difference;
 use super::hash::{ExpectedHash, SurfaceHash};
 use super::lockfile::{Authorization, Lock};
 use super::observed::Observed;
-use crate::report::{Row, visible};
-use crate::wire::json;
+use crate::report::{Row, quoted, visible};
+
+/// Characters of a declared hash that are shown.
+const HASH_SHOWN: usize = 120;
 
 /// What the user agreed to. Without hashes and lock: whatever is seen first.
 #[derive(Debug, Default)]
@@ -131,42 +133,40 @@ impl Pin {
     /// # Errors
     /// It is not, or it cannot be told.
     pub fn verify(&self, observed: Observed) -> Result<Verified, Unverified> {
-        let surface = match Surface::of(&observed) {
-            Ok(surface) => surface,
-            // Where the user expects something, unclear is not what it is.
-            Err(why) if self.is_given() => return Err(Sign::Unclear(why).alone().into()),
-            Err(why) => return Err(Unverified::Unclear(why)),
-        };
-        let mut signs = Vec::new();
-        for expected in &self.hashes {
-            match expected {
-                ExpectedHash::Computed(expected) if *expected != surface.hash() => {
-                    signs.push(Sign::Computed { expected: *expected, found: surface.hash() });
-                }
-                ExpectedHash::Declared(expected)
-                    if surface.declared.as_ref().map(|hash| &hash.value) != Some(expected) =>
-                {
-                    let found = surface.declared.as_ref().map(|hash| hash.value.clone());
-                    signs.push(Sign::Declared { expected: expected.clone(), found });
-                }
-                _ => {}
-            }
-        }
+        let surface = self.surface(&observed)?;
+        self.check(&surface)?;
+        Ok(Verified { observed: Arc::new(observed), surface: Arc::new(surface) })
+    }
+
+    /// The canonical form of what was read.
+    ///
+    /// # Errors
+    /// It has none. Where the user expects something, unclear is not what it is.
+    pub fn surface(&self, observed: &Observed) -> Result<Surface, Unverified> {
+        Surface::of(observed).map_err(|why| match self.is_given() {
+            true => Sign::Unclear(why).alone().into(),
+            false => Unverified::Unclear(why),
+        })
+    }
+
+    /// Whether a surface is what the user agreed to. No proof comes of it: it may only be looked at.
+    ///
+    /// # Errors
+    /// It is another one.
+    pub fn check(&self, surface: &Surface) -> Result<(), Mismatch> {
+        let expected = self.hashes.iter().filter(|expected| !surface.has(expected));
+        let mut signs: Vec<_> = expected.map(|expected| Sign::of_hash(expected, surface)).collect();
         let mut difference = Difference::default();
         let mut hint = None;
         if let Some(PinnedLock { file, lock }) = &self.lock {
-            difference = Difference::between(&lock.surface, &surface);
+            difference = Difference::between(&lock.surface, surface);
             if !difference.is_empty() {
                 let (expected, found) = (lock.surface.hash(), surface.hash());
                 signs.push(Sign::Lock { file: file.clone(), expected, found });
             }
             hint = lock.authorization.difference_from(&self.authorization);
         }
-        if signs.is_empty() {
-            Ok(Verified { observed: Arc::new(observed), surface: Arc::new(surface) })
-        } else {
-            Err(Mismatch { signs, difference, hint }.into())
-        }
+        if signs.is_empty() { Ok(()) } else { Err(Mismatch { signs, difference, hint }) }
     }
 }
 
@@ -204,6 +204,16 @@ impl Verified {
 }
 
 impl Sign {
+    fn of_hash(expected: &ExpectedHash, surface: &Surface) -> Self {
+        match expected {
+            ExpectedHash::Computed(expected) => Sign::Computed { expected: *expected, found: surface.hash() },
+            ExpectedHash::Declared(expected) => {
+                let found = surface.declared.as_ref().map(|hash| hash.value.clone());
+                Sign::Declared { expected: expected.clone(), found }
+            }
+        }
+    }
+
     /// A mismatch with this sign and nothing to compare.
     pub fn alone(self) -> Mismatch {
         Mismatch { signs: vec![self], difference: Difference::default(), hint: None }
@@ -218,16 +228,20 @@ impl From<Mismatch> for Unverified {
 
 impl fmt::Display for Sign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quoted = |text: &str| visible(&json::quote(text), 120);
         match self {
             Sign::Computed { expected, found } => {
                 write!(f, "--expect-hash is {expected}, the surface has {found}")
             }
             Sign::Declared { expected, found: Some(found) } => {
-                write!(f, "--expect-hash is {}, the endpoint declares {}", quoted(expected), quoted(found))
+                write!(
+                    f,
+                    "--expect-hash is {}, the endpoint declares {}",
+                    quoted(expected, HASH_SHOWN),
+                    quoted(found, HASH_SHOWN)
+                )
             }
             Sign::Declared { expected, found: None } => {
-                write!(f, "--expect-hash is {}, the endpoint declares no hash", quoted(expected))
+                write!(f, "--expect-hash is {}, the endpoint declares no hash", quoted(expected, HASH_SHOWN))
             }
             Sign::Unclear(why) => f.write_str(why),
             Sign::Lock { file, expected, found } if expected == found => {
@@ -242,10 +256,15 @@ impl fmt::Display for Sign {
             Sign::Reread { expected, found } => write!(f, "it was {expected} at start and is {found} now"),
             Sign::Message { method, expected, departure } => {
                 let method = visible(method, 80);
-                let pinned = format!("the endpoint declared {} at start", quoted(&expected.value));
+                let pinned =
+                    format!("the endpoint declared {} at start", quoted(&expected.value, HASH_SHOWN));
                 match departure {
                     Departure::Missing => {
-                        write!(f, "{pinned}, and its answer to {method} has no {}", quoted(&expected.key))
+                        write!(
+                            f,
+                            "{pinned}, and its answer to {method} has no {}",
+                            quoted(&expected.key, HASH_SHOWN)
+                        )
                     }
                     Departure::Differs { found } => {
                         write!(f, "{pinned}, and with {method} came {}", visible(found, 120))

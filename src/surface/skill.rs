@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::canon::canonical;
 use super::hash::Digest;
 use super::skill_uri::{Reach, SCHEME, SkillUri};
-use crate::report::visible;
+use crate::report::quoted;
 use crate::wire::{Object, json};
 
 /// Files of one skill that every host accepts; more are refused.
@@ -302,7 +302,7 @@ fn refuse_disagreements(all: &mut [Skill], usable: &[(usize, Vec<(String, Listed
 }
 
 fn shown(uri: &str) -> String {
-    visible(&json::quote(uri), 120)
+    quoted(uri, 120)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(super) fn texts<'a>(canonical: &'a str, mut each: impl FnMut(&str, &Path<'a>
     let mut name_next = false;
     while let Some(sign) = rest.bytes().next() {
         if sign == b'"' {
-            let (raw, after) = rest.split_at(string_length(rest));
+            let (raw, after) = rest.split_at(json::string_length(rest.as_bytes()));
             rest = after;
             if name_next && let Some(Step::Member(name)) = path.0.last_mut() {
                 *name = raw;
@@ -75,20 +75,6 @@ pub(super) fn texts<'a>(canonical: &'a str, mut each: impl FnMut(&str, &Path<'a>
         after.next();
         rest = after.as_str();
     }
-}
-
-/// How long the text is that begins here, quotes included.
-fn string_length(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let mut at = 1;
-    while let Some(next) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += next;
-        if bytes.get(at) == Some(&b'"') {
-            return at + 1;
-        }
-        at += 2;
-    }
-    text.len()
 }
 
 #[cfg(test)]

@@ -252,7 +252,7 @@ fn checked_length(text: &[u8]) -> usize {
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        rest = if byte == b'"' { after_string(tail) } else { tail };
+        rest = if byte == b'"' { rest.get(string_length(rest)..).unwrap_or_default() } else { tail };
         if depth == 0 && matches!(byte, b'"' | b'}' | b']') {
             break;
         }
@@ -269,9 +269,9 @@ pub fn depth_within(text: &[u8], limit: usize) -> bool {
     let mut depth = 0_usize;
     let mut rest = text;
     while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
+        let whole = std::mem::replace(&mut rest, tail);
         match byte {
-            b'"' => rest = after_string(rest),
+            b'"' => rest = whole.get(string_length(whole)..).unwrap_or_default(),
             b'{' | b'[' => {
                 depth += 1;
                 if depth > limit {
@@ -285,15 +285,17 @@ pub fn depth_within(text: &[u8], limit: usize) -> bool {
     true
 }
 
-fn after_string(mut rest: &[u8]) -> &[u8] {
-    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
-        let escape = rest.get(at) == Some(&b'\\');
-        rest = rest.get(at + if escape { 2 } else { 1 }..).unwrap_or_default();
-        if !escape {
-            return rest;
+/// How long the string is that a text begins with, quotes included; all of it where it has no end.
+pub fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(next) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += next;
+        if text.get(at) == Some(&b'"') {
+            return at + 1;
         }
+        at += 2;
     }
-    &[]
+    text.len()
 }
 
 fn refuse_duplicates(text: &str, places: &[Place]) -> Result<(), NotReadable> {

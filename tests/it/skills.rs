@@ -144,6 +144,18 @@ four_eras!(
     }
 );
 
+/// Eight reads of one file, all of them under way, and the endpoint asked.
+async fn eight_ask(harness: &mut Harness, endpoint: &Endpoint) -> Vec<u64> {
+    let mut ids = Vec::new();
+    for _ in 0..8 {
+        ids.push(harness.request("resources/read", &about(NOTES)).await);
+    }
+    // an answer after them: all were taken
+    harness.ask("skills/list", "{}").await;
+    endpoint.arrived("resources/read", 0).await;
+    ids
+}
+
 four_eras!(eight_who_ask_at_once_share_one_fetch, |harness_era, endpoint_era| async {
     let gate = Arc::new(Notify::new());
     let wait = gate.clone();
@@ -152,13 +164,7 @@ four_eras!(eight_who_ask_at_once_share_one_fetch, |harness_era, endpoint_era| as
         .skills(&[scout()])
         .on("resources/read", move |_| held(endpoint_era, content.clone(), &wait));
     let (mut harness, endpoint) = opened(harness_era, endpoint).await;
-    let mut ids = Vec::new();
-    for _ in 0..8 {
-        ids.push(harness.request("resources/read", &about(NOTES)).await);
-    }
-    // an answer after them: all were taken
-    harness.ask("skills/list", "{}").await;
-    endpoint.arrived("resources/read", 0).await;
+    let ids = eight_ask(&mut harness, &endpoint).await;
     gate.notify_one();
     for id in ids {
         assert_eq!(text(&harness.answer(id).await), "Look \u{fc}p.\n");
@@ -175,12 +181,7 @@ four_eras!(
             .skills(&[scout()])
             .on("resources/read", move |_| held(endpoint_era, json!({"uri":NOTES,"text":SECRET}), &wait));
         let (mut harness, endpoint) = opened(harness_era, endpoint).await;
-        let mut ids = Vec::new();
-        for _ in 0..8 {
-            ids.push(harness.request("resources/read", &about(NOTES)).await);
-        }
-        harness.ask("skills/list", "{}").await;
-        endpoint.arrived("resources/read", 0).await;
+        let ids = eight_ask(&mut harness, &endpoint).await;
         gate.notify_one();
         for id in ids {
             assert_bad_file(&harness.answer(id).await, "bytes");

@@ -30,7 +30,11 @@ pub(super) fn page(sight: &Sight<'_>) -> String {
     members.push(("findings", array(sight.findings.iter().map(finding))));
     let matches = sight.config.pin.hashes.iter().map(|expected| {
         let (text, of) = described(expected);
-        format!("{{\"expected\":{},\"of\":\"{of}\",\"matches\":{}}}", quote(&text), sight.has(expected))
+        format!(
+            "{{\"expected\":{},\"of\":\"{of}\",\"matches\":{}}}",
+            quote(&text),
+            sight.surface.has(expected)
+        )
     });
     members.push(("matches", array(matches)));
     if let Some((lock, difference)) = &sight.difference {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Sight, described};
-use crate::report::visible;
+use crate::report::{quoted, visible};
 use crate::surface::findings::Weight;
 use crate::surface::{Digest, Item, Kind};
 use crate::wire::{Era, MODERN_VERSION, Object, json};
@@ -212,7 +212,7 @@ fn pins(sight: &Sight<'_>, out: &mut String) {
     out.push_str("\npins\n");
     for expected in &pin.hashes {
         let (text, of) = described(expected);
-        let verdict = if sight.has(expected) { "matches" } else { "DOES NOT MATCH" };
+        let verdict = if sight.surface.has(expected) { "matches" } else { "DOES NOT MATCH" };
         let text = label(&text, 120);
         let _ = writeln!(out, "  {verdict}: --expect-hash {text} ({of})");
     }
@@ -270,10 +270,6 @@ fn label(text: &str, limit: usize) -> String {
         true => visible(text, limit),
         false => quoted(text, limit),
     }
-}
-
-fn quoted(text: &str, limit: usize) -> String {
-    visible(&json::quote(text), limit)
 }
 
 /// A word for a POSIX shell.

@@ -132,26 +132,30 @@ four_eras!(a_harness_that_opens_again_gets_what_was_verified, |harness_era, endp
     assert_eq!(harness.ask("tools/list", "{}").await.result()["tools"], first["tools"]);
 });
 
-#[tokio::test]
-async fn a_listen_stream_that_was_cut_and_regained() {
+/// What changed while a stream for announcements was lost is found when it is there again.
+async fn found_after_losing_the_stream(endpoint_era: Era, lose: impl AsyncFn(&Endpoint)) {
     for harness_era in crate::opened::BOTH {
-        let (harness, endpoint) = opened(harness_era, Endpoint::modern()).await;
-        streaming(&endpoint, harness_era, Era::Modern).await;
+        let (harness, endpoint) = opened(harness_era, Endpoint::era(endpoint_era)).await;
+        streaming(&endpoint, harness_era, endpoint_era).await;
         endpoint.set_tools(CHANGED);
-        endpoint.cut_listens().await;
+        lose(&endpoint).await;
         is_sealed(harness, &endpoint, harness_era).await;
     }
 }
 
 #[tokio::test]
+async fn a_listen_stream_that_was_cut_and_regained() {
+    found_after_losing_the_stream(Era::Modern, async |endpoint| endpoint.cut_listens().await).await;
+}
+
+#[tokio::test]
 async fn a_listen_stream_that_ended_and_was_regained() {
-    for harness_era in crate::opened::BOTH {
-        let (harness, endpoint) = opened(harness_era, Endpoint::modern()).await;
-        streaming(&endpoint, harness_era, Era::Modern).await;
-        endpoint.set_tools(CHANGED);
-        endpoint.end_listens().await;
-        is_sealed(harness, &endpoint, harness_era).await;
-    }
+    found_after_losing_the_stream(Era::Modern, async |endpoint| endpoint.end_listens().await).await;
+}
+
+#[tokio::test]
+async fn an_event_stream_that_was_cut_and_regained() {
+    found_after_losing_the_stream(Era::Legacy, async |endpoint| endpoint.cut_get_streams().await).await;
 }
 
 /// From now on nothing would be announced, so what there is now is looked at.
@@ -170,17 +174,6 @@ async fn a_listen_stream_that_was_cut_and_is_not_offered_any_more() {
             endpoint.cut_listens().await;
             is_sealed(harness, &endpoint, harness_era).await;
         }
-    }
-}
-
-#[tokio::test]
-async fn an_event_stream_that_was_cut_and_regained() {
-    for harness_era in crate::opened::BOTH {
-        let (harness, endpoint) = opened(harness_era, Endpoint::legacy()).await;
-        streaming(&endpoint, harness_era, Era::Legacy).await;
-        endpoint.set_tools(CHANGED);
-        endpoint.cut_get_streams().await;
-        is_sealed(harness, &endpoint, harness_era).await;
     }
 }
 
