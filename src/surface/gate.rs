@@ -236,3 +236,67 @@ impl Admitted {
         self.message.into_payload()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::surface::{List, Observed, Pin};
+    use crate::wire::{Declared, parse};
+
+    /// A gate for an endpoint that declares the hash `a`.
+    fn gate() -> Gate {
+        let mut list = List::new(Kind::Tools);
+        let page = r#"{"tools":[{"name":"t"}],"_meta":{"surfaceHash":"a"}}"#;
+        list.add_page(Bytes::from_static(page.as_bytes())).unwrap();
+        let observed = Observed::new(Era::Modern, Bytes::from_static(b"{}"), [list]);
+        Gate::new(Pin::default().verify(observed).unwrap(), Arc::default())
+    }
+
+    fn request(method: &str, params: &str) -> Request {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        Request::new(parse(text.into_bytes()).unwrap(), Arc::new(Declared::default()), None)
+    }
+
+    fn answer(member: &str) -> Message {
+        parse(format!(r#"{{"jsonrpc":"2.0","id":1,{member}}}"#).into_bytes()).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_listed_may_leave() {
+        let gate = gate();
+        assert!(gate.clear(&request("tools/call", r#"{"name":"t"}"#)).is_ok());
+        assert!(gate.clear(&request("resources/read", r#"{"uri":"x"}"#)).is_ok());
+        for (method, params, why) in [
+            ("tools/call", r#"{"name":"u"}"#, Refusal::UnknownTool("u".into())),
+            ("tools/call", "{}", Refusal::UnknownTool(String::new())),
+            ("prompts/get", r#"{"name":"t"}"#, Refusal::UnknownPrompt("t".into())),
+            (
+                "completion/complete",
+                r#"{"ref":{"type":"ref/resource","uri":"u"}}"#,
+                Refusal::UnknownTemplate("u".into()),
+            ),
+        ] {
+            assert_eq!(gate.clear(&request(method, params)).unwrap_err(), why, "{method}");
+        }
+    }
+
+    #[test]
+    fn a_result_without_the_hash_is_not_shown_and_from_then_on_nothing_is() {
+        let gate = gate();
+        let call = request("tools/call", r#"{"name":"t"}"#);
+        let cleared = gate.clear(&call).unwrap();
+        let good = || answer(r#""result":{"_meta":{"surfaceHash":"a"}}"#);
+        let error = || answer(r#""error":{"code":-1,"message":"no"}"#);
+        assert!(gate.admit(cleared, Era::Modern, good()).is_ok());
+        assert!(gate.admit_error(error()).is_ok(), "an error may lack it");
+        let without = answer(r#""result":{"content":[]}"#);
+        assert_eq!(gate.admit(cleared, Era::Modern, without).unwrap_err(), Withheld::Sealed);
+        assert_eq!(gate.admit(cleared, Era::Modern, good()).unwrap_err(), Withheld::Sealed);
+        assert_eq!(gate.admit_error(error()).unwrap_err(), Withheld::Sealed);
+        assert_eq!(gate.clear(&call).unwrap_err(), Refusal::Sealed);
+    }
+}
