@@ -30,6 +30,22 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessToken(pub Secret);
 
+/// Renews an access token, once (RFC 6749 §1.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshToken(pub Secret);
+
+/// What a confidential client authenticates itself with (RFC 6749 §2.3.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientSecret(pub Secret);
+
+/// What a redirect brings, to be exchanged for tokens once (RFC 6749 §4.1.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorizationCode(pub Secret);
+
+/// What the code challenge was made from (RFC 7636 §4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeVerifier(pub Secret);
+
 #[cfg(test)]
 mod tests {
     use super::*;
