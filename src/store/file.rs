@@ -6,6 +6,9 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use zeroize::Zeroizing;
 
 /// Why a file cannot be read or written. Each is worded to follow its name.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub enum FileProblem {
     Loop,
     /// It belongs to another user.
     Foreign,
+    /// It is a folder in which everybody may put files.
+    Everybodys,
     /// It is larger than that many bytes.
     TooLarge(u64),
     /// It is not UTF-8.
@@ -57,6 +62,9 @@ impl fmt::Display for FileProblem {
             ),
             FileProblem::Loop => f.write_str("is a symbolic link that leads back to itself; remove it"),
             FileProblem::Foreign => f.write_str("belongs to another user; remove it or choose another place"),
+            FileProblem::Everybodys => {
+                f.write_str("is a folder in which every user may put files; choose one for mcp-hasp alone")
+            }
             FileProblem::TooLarge(limit) => write!(f, "is larger than {limit} bytes"),
             FileProblem::NotText => f.write_str("is not UTF-8 text"),
             FileProblem::System { attempt, why } => write!(f, "cannot be {attempt}: {why}"),
@@ -69,26 +77,212 @@ impl fmt::Display for FileProblem {
 /// # Errors
 /// There is none, it is something else or larger, or it cannot be read.
 pub fn read_whole(path: &Path, limit: u64) -> Result<String, FileProblem> {
-    let wrong = |why: io::Error| match why.kind() {
+    // Opening a pipe waits for its other end, so what is one is not opened.
+    check_regular(&std::fs::metadata(path).map_err(unread)?)?;
+    let file = File::open(path).map_err(unread)?;
+    // The path may lead elsewhere by now; what is open counts.
+    let metadata = file.metadata().map_err(unread)?;
+    check_regular(&metadata)?;
+    let mut bytes = Vec::new();
+    read_into(&mut bytes, &file, &metadata, limit)?;
+    String::from_utf8(bytes).map_err(|_| FileProblem::NotText)
+}
+
+fn unread(why: io::Error) -> FileProblem {
+    match why.kind() {
         ErrorKind::NotFound => FileProblem::Missing,
         _ => FileProblem::System { attempt: "read", why },
-    };
-    // Opening a pipe waits for its other end, so what is one is not opened.
-    check_regular(&std::fs::metadata(path).map_err(wrong)?)?;
-    let file = File::open(path).map_err(wrong)?;
-    // The path may lead elsewhere by now; what is open counts.
-    let metadata = file.metadata().map_err(wrong)?;
-    check_regular(&metadata)?;
+    }
+}
+
+fn read_into(bytes: &mut Vec<u8>, file: &File, metadata: &Metadata, limit: u64) -> Result<(), FileProblem> {
     if metadata.len() > limit {
         return Err(FileProblem::TooLarge(limit));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(wrong)?;
+    // At once: a buffer that grows leaves copies of what was in it.
+    bytes.reserve_exact(usize::try_from(metadata.len()).unwrap_or_default());
+    file.take(limit.saturating_add(1)).read_to_end(bytes).map_err(unread)?;
     // It may have grown.
     if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) {
         return Err(FileProblem::TooLarge(limit));
     }
-    String::from_utf8(bytes).map_err(|_| FileProblem::NotText)
+    Ok(())
+}
+
+/// The text of a file of secrets.
+pub(super) struct Private {
+    /// What is in it. Not even its `Debug` is for others.
+    pub(super) text: Zeroizing<String>,
+    /// What others could do with the file until now, if anything.
+    pub(super) loosened: Option<Loosened>,
+}
+
+/// A mode that let others in, and was put right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Loosened {
+    /// The mode it had.
+    pub(super) was: u32,
+    /// The mode it has.
+    pub(super) is: u32,
+}
+
+impl fmt::Display for Loosened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Loosened { was, is } = self;
+        write!(f, "was open to other users (mode {was:04o}) and is closed to them now ({is:04o})")
+    }
+}
+
+/// The text of a private file (see [`Mode::Private`]) of at most `limit` bytes. A mode that lets others in is put right.
+pub(super) fn read_private(path: &Path, limit: u64) -> Result<Private, FileProblem> {
+    let (file, metadata) = open_own(path, OpenOptions::new().read(true))?;
+    let loosened = tighten(&file, &metadata, 0o600)?;
+    let mut bytes = Zeroizing::new(Vec::new());
+    read_into(&mut bytes, &file, &metadata, limit)?;
+    match String::from_utf8(std::mem::take(&mut *bytes)) {
+        Ok(text) => Ok(Private { text: Zeroizing::new(text), loosened }),
+        Err(wrong) => {
+            drop(Zeroizing::new(wrong.into_bytes()));
+            Err(FileProblem::NotText)
+        }
+    }
+}
+
+/// A private file to be locked, made where it is missing. Nothing is ever in it.
+pub(super) fn open_private(path: &Path) -> Result<File, FileProblem> {
+    make_private_folder(folder_of(path))?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let mut new = options.clone();
+    new.create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut new, 0o600);
+    match new.open(path) {
+        Ok(file) => return Ok(file),
+        Err(why) if why.kind() == ErrorKind::AlreadyExists => {}
+        Err(why) => return Err(FileProblem::System { attempt: "made", why }),
+    }
+    let (file, metadata) = open_own(path, &options)?;
+    tighten(&file, &metadata, 0o600)?;
+    Ok(file)
+}
+
+/// Opens a file that stands there itself, not through a link, and is the user's own.
+fn open_own(path: &Path, options: &OpenOptions) -> Result<(File, Metadata), FileProblem> {
+    for _ in 0..ATTEMPTS {
+        let seen = std::fs::symlink_metadata(path).map_err(unread)?;
+        if seen.is_symlink() {
+            return Err(FileProblem::Link);
+        }
+        check_regular(&seen)?;
+        let file = options.open(path).map_err(unread)?;
+        let metadata = file.metadata().map_err(unread)?;
+        // Else it was replaced between the two: by another process that wrote it anew, or by somebody's link.
+        if same_file(&seen, &metadata) {
+            check_own(&metadata, folder_of(path))?;
+            return Ok((file, metadata));
+        }
+    }
+    Err(FileProblem::System { attempt: "read", why: ErrorKind::ResourceBusy.into() })
+}
+
+/// Whether what is open is still what stands there.
+pub(super) fn stands_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
+        (Ok(open), Ok(standing)) => same_file(&open, &standing),
+        _ => false,
+    }
+}
+
+#[cfg(unix)]
+fn same_file(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// The standard library does not tell here.
+#[cfg(not(unix))]
+fn same_file(_: &Metadata, _: &Metadata) -> bool {
+    true
+}
+
+/// Keeps others out of a folder of secrets. One that everybody may use is not taken away from them.
+pub(super) fn tighten_folder(folder: &Path) -> Result<Option<Loosened>, FileProblem> {
+    if cfg!(not(unix)) {
+        // Folders cannot be opened here as files are; a user's own let nobody else in.
+        return Ok(None);
+    }
+    let open = File::open(folder).map_err(unread)?;
+    let metadata = open.metadata().map_err(unread)?;
+    check_own(&metadata, folder)?;
+    if is_everybodys(&metadata) {
+        return Err(FileProblem::Everybodys);
+    }
+    tighten(&open, &metadata, 0o700)
+}
+
+/// Makes the folder in which a private file will be.
+pub(super) fn make_private_folder(folder: &Path) -> Result<(), FileProblem> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(FileProblem::system("given a folder"))
+}
+
+#[cfg(unix)]
+fn is_everybodys(folder: &Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    // The sticky bit, as /tmp has it.
+    folder.permissions().mode() & 0o1000 != 0
+}
+
+#[cfg(not(unix))]
+fn is_everybodys(_: &Metadata) -> bool {
+    false
+}
+
+#[cfg(unix)]
+fn tighten(file: &File, metadata: &Metadata, is: u32) -> Result<Option<Loosened>, FileProblem> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let was = metadata.permissions().mode() & 0o7777;
+    if was & 0o077 == 0 {
+        return Ok(None);
+    }
+    file.set_permissions(Permissions::from_mode(is)).map_err(FileProblem::system("kept from other users"))?;
+    Ok(Some(Loosened { was, is }))
+}
+
+#[cfg(not(unix))]
+fn tighten(_: &File, _: &Metadata, _: u32) -> Result<Option<Loosened>, FileProblem> {
+    Ok(None)
+}
+
+/// What stands there must belong to whoever runs this, the superuser included: what a process makes is its own, and a
+/// pipe can be made where nothing can be written.
+#[cfg(unix)]
+fn check_own(metadata: &Metadata, folder: &Path) -> Result<(), FileProblem> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (pipe, _) = io::pipe().map_err(unread)?;
+    let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
+    if pipe.metadata().map_err(unread)?.uid() == metadata.uid() {
+        return Ok(());
+    }
+    // There are file systems that give all their files one owner, whoever made them.
+    let new = Temporary::create(folder, Mode::Private).map_err(|_| FileProblem::Foreign)?;
+    check_owner(Some(metadata), &new, Mode::Private)
+}
+
+#[cfg(not(unix))]
+fn check_own(_: &Metadata, _: &Path) -> Result<(), FileProblem> {
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
 }
 
 fn check_regular(metadata: &Metadata) -> Result<(), FileProblem> {
@@ -123,10 +317,7 @@ pub fn write_whole(path: &Path, text: &str, mode: Mode) -> Result<(), FileProble
         Mode::Shared => end_of_links(path)?,
     };
     let old = look_at(path)?;
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     if mode == Mode::Private {
         make_private_folder(folder)?;
     }
@@ -166,14 +357,6 @@ fn look_at(path: &Path) -> Result<Option<Metadata>, FileProblem> {
     }
 }
 
-fn make_private_folder(folder: &Path) -> Result<(), FileProblem> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(FileProblem::system("given a folder"))
-}
-
 /// A file just made belongs to whoever runs this; an old one must too.
 #[cfg(unix)]
 fn check_owner(old: Option<&Metadata>, new: &Temporary, mode: Mode) -> Result<(), FileProblem> {
@@ -195,6 +378,10 @@ struct Temporary {
     in_place: bool,
 }
 
+/// How its name begins.
+const PREFIX: &str = ".mcp-hasp-";
+/// How its name ends.
+const SUFFIX: &str = ".tmp";
 /// Names tried before giving up. Each is random; a second one is hardly ever needed.
 const ATTEMPTS: usize = 8;
 
@@ -212,7 +399,7 @@ impl Temporary {
         let mut last = ErrorKind::AlreadyExists.into();
         for _ in 0..ATTEMPTS {
             let random = RandomState::new().build_hasher().finish();
-            let path = folder.join(format!(".mcp-hasp-{}-{random:016x}.tmp", std::process::id()));
+            let path = folder.join(format!("{PREFIX}{}-{random:016x}{SUFFIX}", std::process::id()));
             match options.open(&path) {
                 Ok(file) => return Ok(Temporary { path, file, in_place: false }),
                 Err(why) if why.kind() == ErrorKind::AlreadyExists => last = why,
@@ -245,6 +432,28 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.in_place {
             let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Gives a file another name, for good.
+pub(super) fn rename(from: &Path, to: &Path) -> Result<(), FileProblem> {
+    std::fs::rename(from, to).map_err(FileProblem::system("renamed"))?;
+    sync_folder(folder_of(to)).map_err(FileProblem::system("renamed for good"))
+}
+
+/// After this nobody writes any more what was to replace a file.
+const STALE: Duration = Duration::from_secs(60);
+
+/// Removes what processes left beside a file that were killed before they had written it: secrets may be in it.
+pub(super) fn sweep(path: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder_of(path)) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        let is_stale = || entry.metadata().ok()?.modified().ok()?.elapsed().ok().map(|age| age > STALE);
+        if is_ours && is_stale() == Some(true) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
 }
@@ -338,6 +547,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_writer_left_is_removed_once_it_is_old() {
+        let folder = folder();
+        let old = std::time::SystemTime::now() - 2 * STALE;
+        for (name, is_old) in [(".mcp-hasp-1-a.tmp", true), (".mcp-hasp-1-b.tmp", false), ("x.tmp", true)] {
+            put(&folder.path().join(name), b"x");
+            if is_old {
+                let file = OpenOptions::new().write(true).open(folder.path().join(name)).unwrap();
+                file.set_modified(old).unwrap();
+            }
+        }
+        sweep(&folder.path().join("file"));
+        assert_eq!(names(folder.path()), [".mcp-hasp-1-b.tmp", "x.tmp"]);
+    }
+
+    #[test]
     fn two_writers_leave_one_whole_text() {
         let folder = folder();
         let path = folder.path().join("a");
@@ -389,6 +613,41 @@ mod tests {
                 write_whole(&path, "y", Mode::Shared).unwrap();
                 assert_eq!(mode(&path), kept);
             }
+        }
+
+        #[test]
+        fn what_is_open_may_stand_there_no_longer() {
+            let folder = folder();
+            let path = folder.path().join("a");
+            let open = open_private(&path).unwrap();
+            assert!(stands_at(&open, &path));
+            std::fs::remove_file(&path).unwrap();
+            assert!(!stands_at(&open, &path));
+            let other = open_private(&path).unwrap();
+            assert!(!stands_at(&open, &path) && stands_at(&other, &path));
+        }
+
+        #[test]
+        fn a_private_text_is_read_and_others_are_kept_out() {
+            let folder = folder();
+            let path = folder.path().join("a");
+            write_whole(&path, "grün", Mode::Private).unwrap();
+            let read = |limit| read_private(&path, limit).map(|file| (file.text.to_string(), file.loosened));
+            assert_eq!(read(5).unwrap(), ("grün".to_owned(), None));
+            for was in [0o604, 0o640, 0o620, 0o777] {
+                std::fs::set_permissions(&path, Permissions::from_mode(was)).unwrap();
+                assert_eq!(read(5).unwrap().1, Some(Loosened { was, is: 0o600 }));
+                assert_eq!((mode(&path), read(5).unwrap().1), (0o600, None));
+            }
+            assert!(matches!(read(4), Err(FileProblem::TooLarge(4))));
+            put(&path, b"\xff");
+            assert!(matches!(read(5), Err(FileProblem::NotText)));
+            std::fs::remove_file(&path).unwrap();
+            assert!(matches!(read(5), Err(FileProblem::Missing)));
+            symlink("/etc/hostname", &path).unwrap();
+            assert!(matches!(read(5), Err(FileProblem::Link)));
+            assert!(matches!(read_private(folder.path(), 5), Err(FileProblem::Folder)));
+            assert!(matches!(read_private(Path::new("/dev/null"), 5), Err(FileProblem::Special)));
         }
 
         #[test]

@@ -60,8 +60,23 @@ const LONGEST_HOST: usize = 100;
 /// Digits that tell two URLs with one host apart.
 const DIGITS: usize = 16;
 
-/// The lock of `--lock auto` for a URL, which is whole: with its query, for two queries may be two endpoints.
+/// The lock of `--lock auto` for a URL.
 pub fn auto_lock_path(config_dir: &Path, url: &str) -> PathBuf {
+    config_dir.join("locks").join(format!("{}.json", name_of(url)))
+}
+
+/// Where what belongs to the sign-in at a URL is: what guards it, and what of it is under way.
+pub(super) fn sign_in_path(config_dir: &Path, url: &str, extension: &str) -> PathBuf {
+    sign_ins_folder(config_dir).join(format!("{}.{extension}", name_of(url)))
+}
+
+/// The folder of such files.
+pub(super) fn sign_ins_folder(config_dir: &Path) -> PathBuf {
+    config_dir.join("sign-ins")
+}
+
+/// A name for files of one URL, which is whole: with its query, for two queries may be two endpoints.
+fn name_of(url: &str) -> String {
     let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
     let safe = |character: char| match character {
         'a'..='z' | '0'..='9' | '-' | '.' => character,
@@ -73,7 +88,7 @@ pub fn auto_lock_path(config_dir: &Path, url: &str) -> PathBuf {
         digest.chars().skip_while(|&character| character != ':').skip(1).take(DIGITS).collect();
     // No name begins with a dot: such a file would be hidden.
     let host = host.trim_start_matches('.');
-    config_dir.join("locks").join(format!("{host}-{digits}.json"))
+    format!("{host}-{digits}")
 }
 
 #[cfg(test)]

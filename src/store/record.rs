@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::secret::{AccessToken, ClientSecret, RefreshToken, Secret};
+use super::exposed;
+use crate::secret::{AccessToken, ClientSecret, RefreshToken};
 
 /// A sign-in at one endpoint: whom it is with, as which client, and what came of it. Enough to renew its tokens without
 /// asking anybody for metadata again.
@@ -39,7 +40,7 @@ pub struct Client {
     /// `client_id`
     pub id: String,
     /// `client_secret`, where it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "exposed::client_secret")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "exposed::optional")]
     pub secret: Option<ClientSecret>,
     /// When the secret ends, in seconds since 1970; never where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,65 +84,14 @@ pub enum ClientOrigin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
     /// For the endpoint.
-    #[serde(with = "exposed::access")]
+    #[serde(with = "exposed")]
     pub access: AccessToken,
     /// For the next ones.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "exposed::refresh")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "exposed::optional")]
     pub refresh: Option<RefreshToken>,
     /// When they came.
     pub obtained_at: u64,
     /// When the access token ends, where the server said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-}
-
-/// Writing secrets out: into the store, and nowhere else.
-mod exposed {
-    use super::{AccessToken, ClientSecret, RefreshToken, Secret};
-
-    macro_rules! optional {
-        ($module:ident, $kind:ident) => {
-            pub(super) mod $module {
-                use super::{Secret, $kind};
-                use serde::{Deserialize as _, Deserializer, Serializer};
-
-                pub(in super::super) fn serialize<S: Serializer>(
-                    value: &Option<$kind>,
-                    out: S,
-                ) -> Result<S::Ok, S::Error> {
-                    match value {
-                        Some($kind(secret)) => out.serialize_str(secret.expose_secret()),
-                        None => out.serialize_none(),
-                    }
-                }
-
-                pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-                    input: D,
-                ) -> Result<Option<$kind>, D::Error> {
-                    Ok(Option::<String>::deserialize(input)?.map(|text| $kind(Secret::new(text))))
-                }
-            }
-        };
-    }
-
-    optional!(client_secret, ClientSecret);
-    optional!(refresh, RefreshToken);
-
-    pub(super) mod access {
-        use super::{AccessToken, Secret};
-        use serde::{Deserialize as _, Deserializer, Serializer};
-
-        pub(in super::super) fn serialize<S: Serializer>(
-            value: &AccessToken,
-            out: S,
-        ) -> Result<S::Ok, S::Error> {
-            out.serialize_str(value.0.expose_secret())
-        }
-
-        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-            input: D,
-        ) -> Result<AccessToken, D::Error> {
-            Ok(AccessToken(Secret::new(String::deserialize(input)?)))
-        }
-    }
 }

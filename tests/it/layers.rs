@@ -9,7 +9,7 @@ const ROOMS: [(&str, &[&str]); 13] = [
     ("limits", &[]),
     ("wire", &[]),
     ("net", &[]),
-    ("store", &["report", "surface"]),
+    ("store", &["report", "secret", "surface"]),
     ("surface", &["wire", "report"]),
     ("harness", &["surface", "wire", "limits"]),
     ("endpoint", &["surface", "wire", "net", "report", "secret", "limits"]),
