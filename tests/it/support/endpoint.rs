@@ -388,7 +388,7 @@ impl Drop for Endpoint {
 }
 
 /// Binds the port as soon as no other test has borrowed it for a connection of its own.
-async fn bind_again(address: SocketAddr) -> TcpListener {
+pub async fn bind_again(address: SocketAddr) -> TcpListener {
     let mut clock = tokio::time::interval(Duration::from_millis(20));
     loop {
         clock.tick().await;

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "not every tool is in use by every set of tests")]
 
 mod answers;
+mod authority;
 mod body;
 mod endpoint;
 mod harness;
@@ -19,6 +20,10 @@ use std::time::Duration;
 #[allow(unused_imports, reason = "see above")]
 pub use self::{
     answers::Surface,
+    authority::{
+        AuthMethod, Authority, AuthorityBuilder, AuthorityReply, AuthorityRequest, KnownClient, MetadataPlace, Page,
+        Standing, get, now, send_raw, try_visit, visit,
+    },
     endpoint::{Endpoint, EndpointBuilder},
     harness::{Harness, Launch},
     inbox::{Answer, Inbox},
