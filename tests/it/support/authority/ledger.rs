@@ -88,7 +88,7 @@ pub struct Grant {
 
 /// An access token.
 #[derive(Clone, Debug)]
-struct Access {
+pub struct Access {
     grant: usize,
     ends: Option<Instant>,
     dead: bool,
@@ -133,7 +133,7 @@ pub struct Ledger {
     pub challenges: HashMap<String, String>,
     pub codes: HashMap<String, Code>,
     pub grants: Vec<Grant>,
-    access: HashMap<String, Access>,
+    pub access: HashMap<String, Access>,
     pub refresh: HashMap<String, Refresh>,
     pub resources: BTreeSet<String>,
     pub spent_reuses: usize,

@@ -62,9 +62,9 @@ pub fn common(request: &AuthorityRequest) -> Judgement {
     judgement.rule(!has("cookie"), "a cookie");
     judgement.rule(!has("x-key"), "a --header that is for the endpoint alone");
     judgement.rule(!has("mcp-session-id"), "a session id of the endpoint");
-    let bearer = request.header("authorization").is_some_and(|value| {
-        value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer "))
-    });
+    let bearer = request
+        .header("authorization")
+        .is_some_and(|value| value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer ")));
     judgement.rule(!bearer, "a bearer token");
     judgement
 }
@@ -197,7 +197,11 @@ pub fn token(request: &AuthorityRequest, ledger: &Ledger, documents: bool) -> Ju
                 return judgement;
             };
             judgement.must(code.used.is_none(), "invalid_grant", "a code for the second time");
-            judgement.must(code.redirect_uri == value("redirect_uri"), "invalid_grant", "another redirect_uri");
+            judgement.must(
+                code.redirect_uri == value("redirect_uri"),
+                "invalid_grant",
+                "another redirect_uri",
+            );
             judgement.must(code.resource == resource, "invalid_target", "another resource than authorized");
             if !client.is_empty() {
                 judgement.must(code.client == client, "invalid_grant", "the code of another client");

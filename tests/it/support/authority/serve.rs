@@ -293,7 +293,8 @@ impl Shared {
         ledger.token_requests += 1;
         let mut judgement = rules::token(request, &ledger, self.settings.documents);
         let presented = request.form.get("refresh_token").cloned().unwrap_or_default();
-        let spent = ledger.refresh.get(&presented).filter(|refresh| refresh.spent).map(|refresh| refresh.grant);
+        let spent =
+            ledger.refresh.get(&presented).filter(|refresh| refresh.spent).map(|refresh| refresh.grant);
         if let Some(grant) = spent {
             ledger.spent_reuses += 1;
             ledger.grants[grant].revoked = true;
@@ -388,4 +389,3 @@ impl Shared {
         (200, Vec::new(), String::new())
     }
 }
-
