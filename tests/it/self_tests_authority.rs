@@ -15,8 +15,8 @@ use tokio::{
 use url::form_urlencoded;
 
 use crate::support::{
-    AuthMethod, Authority, AuthorityBuilder, ConfigDir, Endpoint, MetadataPlace, Page, PrmPlace, SignIn, get,
-    send_raw, try_visit,
+    AuthMethod, Authority, AuthorityBuilder, ConfigDir, Endpoint, Harness, MetadataPlace, Page, PrmPlace,
+    SignIn, get, links_in, send_raw, try_visit,
 };
 
 const VERIFIER: &str = "0123456789-0123456789-0123456789-0123456789";
@@ -137,7 +137,7 @@ async fn signed_in(authority: &Authority) -> Value {
     answer
 }
 
-/// The violations hold those words, and there are no others.
+/// One of the violations so far holds those words; all are taken.
 fn broke(authority: &Authority, words: &str) {
     let violations = authority.take_violations();
     assert!(violations.iter().any(|text| text.contains(words)), "no {words:?} in {violations:?}");
@@ -643,4 +643,19 @@ async fn a_store_by_hand_is_read_back_and_is_for_its_owner_alone() {
         let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(folder.path()), mode(&folder.file())), (0o700, 0o600));
     }
+}
+
+#[test]
+fn a_link_on_stderr_counts_once_and_when_its_line_is_whole() {
+    let link = "http://a/authorize?x=1&code_challenge=c";
+    assert_eq!(links_in(&format!("mcp-hasp: sign in at {link}\n{link}\n{link}&half")), [link]);
+    assert_eq!(links_in(&format!(r#"{{"message":"see {link}"}}{}"#, '\n')), [link]);
+    assert!(links_in(link).is_empty());
+}
+
+#[tokio::test]
+async fn an_errand_is_run_to_its_end() {
+    let run = Harness::launch_bare().arg("--version").run().await;
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.starts_with("mcp-hasp "), "{}", run.stdout);
 }

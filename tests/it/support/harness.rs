@@ -193,7 +193,7 @@ impl Said {
 }
 
 /// The links to sign in with in a text, each once; the last line counts only when it is whole.
-fn links_in(text: &str) -> Vec<String> {
+pub fn links_in(text: &str) -> Vec<String> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let words = whole.split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>'));
     let mut links: Vec<String> = Vec::new();

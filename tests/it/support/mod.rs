@@ -28,7 +28,7 @@ pub use self::{
     },
     endpoint::{Endpoint, EndpointBuilder},
     guard::PrmPlace,
-    harness::{Harness, Launch, OneShot, Run},
+    harness::{Harness, Launch, OneShot, Run, links_in},
     inbox::{Answer, Inbox},
     record::{Fate, Recorded},
     reply::{Reply, Script, Step, error_text, event_text, notification_text, result_text},
