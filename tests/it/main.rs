@@ -35,6 +35,7 @@ mod questions;
 mod refused;
 mod rounds;
 mod self_tests;
+mod self_tests_authority;
 mod sessions;
 mod skills;
 mod streams;

@@ -15,6 +15,8 @@ use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use super::{
     Era, LIMIT,
     answers::Surface,
+    authority::Authority,
+    guard::{Guard, PrmPlace},
     record::{Fate, Recorded},
     reply::{Reply, event_text, notification_text},
     serve::{Server, accept_forever},
@@ -118,7 +120,7 @@ impl EndpointBuilder {
 
     /// Has a query in its URL, without which nothing is found.
     pub fn query(mut self, query: &str) -> Self {
-        self.server.path = format!("/mcp?{query}");
+        self.server.path = format!("{}?{query}", self.server.path);
         self
     }
 
@@ -137,6 +139,73 @@ impl EndpointBuilder {
     /// Every request must show that bearer token.
     pub fn expect_bearer(mut self, token: &str) -> Self {
         self.server.bearer = Mutex::new(Some(token.to_owned()));
+        self
+    }
+
+    fn guard(mut self, change: impl FnOnce(&mut Guard)) -> Self {
+        change(self.server.guard.get_or_insert_with(Guard::new));
+        self
+    }
+
+    /// Every request must show a token that this authorization server issued for this endpoint and that is good now, else
+    /// it is answered 401. Said again, several servers are named, in that order, and the tokens of all are taken.
+    pub fn protected_by(self, authority: &Authority) -> Self {
+        self.guard(|guard| guard.authorities.push(authority.shared()))
+    }
+
+    /// Not protected, and yet requests for well-known documents are no violation: they are answered 404.
+    pub fn answers_probes(self) -> Self {
+        self.guard(|guard| guard.place = PrmPlace::None)
+    }
+
+    /// Where the document of the protected resource is; below the path by default.
+    pub fn prm(self, place: PrmPlace) -> Self {
+        self.guard(|guard| guard.place = place)
+    }
+
+    /// The status of the place where no such document is; 404 by default.
+    pub fn prm_absent(self, status: u16) -> Self {
+        self.guard(|guard| guard.absent = status)
+    }
+
+    /// Changes the document of the protected resource. A changed `resource` is what the authorization servers expect.
+    pub fn prm_document(self, change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Self {
+        self.guard(|guard| guard.document = Some(Box::new(change)))
+    }
+
+    /// Replaces the fields `WWW-Authenticate` of refusals, given what would be said.
+    pub fn challenge(self, fields: impl Fn(String) -> Vec<String> + Send + Sync + 'static) -> Self {
+        self.guard(|guard| guard.challenge = Some(Box::new(fields)))
+    }
+
+    /// No `resource_metadata` in challenges.
+    pub fn no_challenge_pointer(self) -> Self {
+        self.guard(|guard| guard.points = false)
+    }
+
+    /// The `scope` of 401 challenges; none by default.
+    pub fn challenge_scope(self, scope: &str) -> Self {
+        self.guard(|guard| guard.scope = Some(scope.to_owned()))
+    }
+
+    /// Calls of that tool need that scope, and are answered 403 without it.
+    pub fn needs_scope(self, tool: &str, scope: &str) -> Self {
+        self.guard(|guard| guard.needs.push((tool.to_owned(), scope.to_owned())))
+    }
+
+    /// A token that no authorization server of this endpoint issued is refused without failing the test.
+    pub fn allow_foreign_tokens(self) -> Self {
+        self.guard(|guard| guard.allow_foreign = true)
+    }
+
+    /// Cuts GET and listen streams when the token ends that they were opened with.
+    pub fn streams_end_with_token(self) -> Self {
+        self.guard(|guard| guard.ends_streams = true)
+    }
+
+    /// Is at another path than `/mcp`; before `query`.
+    pub fn path(mut self, path: &str) -> Self {
+        path.clone_into(&mut self.server.path);
         self
     }
 
@@ -161,6 +230,10 @@ impl EndpointBuilder {
     pub async fn start(self) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        if let Some(guard) = &self.server.guard {
+            guard.started(format!("{scheme}://{address}{}", self.server.path));
+        }
         let mut endpoint =
             Endpoint { server: Arc::new(self.server), tls: self.tls, address, accepting: None };
         endpoint.accept(listener);
@@ -388,7 +461,7 @@ impl Drop for Endpoint {
 }
 
 /// Binds the port as soon as no other test has borrowed it for a connection of its own.
-async fn bind_again(address: SocketAddr) -> TcpListener {
+pub async fn bind_again(address: SocketAddr) -> TcpListener {
     let mut clock = tokio::time::interval(Duration::from_millis(20));
     loop {
         clock.tick().await;

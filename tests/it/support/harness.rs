@@ -50,6 +50,30 @@ impl Launch {
         self
     }
 
+    /// The folder of sign-ins and locks.
+    pub fn config_dir(self, path: &std::path::Path) -> Self {
+        self.arg("--config-dir").arg(path)
+    }
+
+    /// Runs the program to its end, with an empty stdin.
+    pub async fn run(self) -> Run {
+        self.spawn().finish().await
+    }
+
+    /// Starts the program for one errand, with an empty stdin; its stdout need not be MCP.
+    pub fn spawn(mut self) -> OneShot {
+        let mut child = self.command.stdin(Stdio::null()).spawn().unwrap();
+        let said = Said::default();
+        let listening = tokio::spawn(said.clone().listen(child.stderr.take().unwrap()));
+        let mut stdout = child.stdout.take().unwrap();
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            let _ = stdout.read_to_end(&mut all).await;
+            String::from_utf8(all).unwrap()
+        });
+        OneShot { child, said, listening, reading, links: 0, _home: self.home }
+    }
+
     /// Stderr is a pipe that is full from the start and that nobody reads.
     pub fn stderr_full(mut self) -> Self {
         self.stderr_full = true;
@@ -84,11 +108,101 @@ impl Launch {
             listening,
             modern_capabilities: None,
             next_id: 0,
+            links: 0,
             home: self.home,
             flowing,
             _unread: full,
         }
     }
+}
+
+/// What one run of the program left.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The exit code; -1 for a signal.
+    pub code: i32,
+    /// All of stdout.
+    pub stdout: String,
+    /// All of stderr.
+    pub stderr: String,
+}
+
+/// The program on one errand (`--login`, `--status`, …). It is killed when this is dropped.
+pub struct OneShot {
+    child: Child,
+    said: Said,
+    listening: JoinHandle<()>,
+    reading: JoinHandle<String>,
+    links: usize,
+    _home: TempDir,
+}
+
+impl OneShot {
+    /// Waits for the next link to sign in with that stderr says.
+    pub async fn sign_in_link(&mut self) -> String {
+        self.links += 1;
+        let nth = self.links - 1;
+        let mut changed = self.said.changed.subscribe();
+        let coming = async {
+            loop {
+                if let Some(link) = links_in(&self.said.text()).into_iter().nth(nth) {
+                    return link;
+                }
+                let _ = changed.changed().await;
+            }
+        };
+        let link = timeout(LIMIT, coming).await;
+        link.unwrap_or_else(|_| panic!("no link on stderr:\n{}", self.said.text()))
+    }
+
+    /// Stderr so far.
+    pub fn stderr_text(&self) -> String {
+        self.said.text()
+    }
+
+    /// Waits for the end.
+    pub async fn finish(mut self) -> Run {
+        let Ok(status) = timeout(LIMIT, self.child.wait()).await else {
+            panic!("the program does not end; stderr:\n{}", self.said.text());
+        };
+        let _ = timeout(LIMIT, &mut self.listening).await;
+        let stdout = timeout(LIMIT, &mut self.reading).await.expect("stdout does not end").unwrap();
+        Run { code: status.unwrap().code().unwrap_or(-1), stdout, stderr: self.said.text() }
+    }
+}
+
+/// What stderr says.
+#[derive(Clone, Default)]
+struct Said {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    changed: watch::Sender<()>,
+}
+
+impl Said {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
+    }
+
+    async fn listen(self, mut stderr: ChildStderr) {
+        let mut buffer = [0; 4096];
+        while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+            self.bytes.lock().unwrap().extend_from_slice(&buffer[..read]);
+            self.changed.send_replace(());
+        }
+    }
+}
+
+/// The links to sign in with in a text, each once; the last line counts only when it is whole.
+pub fn links_in(text: &str) -> Vec<String> {
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let words = whole.split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>'));
+    let mut links: Vec<String> = Vec::new();
+    for word in words.filter(|word| word.starts_with("http") && word.contains("code_challenge=")) {
+        if !links.iter().any(|link| link == word) {
+            links.push(word.to_owned());
+        }
+    }
+    links
 }
 
 /// The running program. It is killed when this is dropped.
@@ -101,6 +215,7 @@ pub struct Harness {
     listening: JoinHandle<()>,
     modern_capabilities: Option<String>,
     next_id: u64,
+    links: usize,
     home: TempDir,
     flowing: watch::Sender<bool>,
     _unread: Option<std::io::PipeReader>,
@@ -109,9 +224,14 @@ pub struct Harness {
 impl Harness {
     /// The program for that URL, not started yet.
     pub fn launch(url: &str) -> Launch {
+        Self::launch_bare().args(&["--url", url])
+    }
+
+    /// The program without a URL, not started yet.
+    pub fn launch_bare() -> Launch {
         let home = TempDir::new().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-hasp"));
-        command.args(["--url", url]).env_clear().env("HOME", home.path());
+        command.env_clear().env("HOME", home.path());
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
         }
@@ -368,6 +488,27 @@ impl Harness {
     /// Stderr so far; whole after `wait_exit`.
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
+    }
+
+    /// All links to sign in with that stderr said so far, each once.
+    pub fn sign_in_links(&self) -> Vec<String> {
+        links_in(&self.stderr_text())
+    }
+
+    /// Waits for the next link to sign in with that stderr says.
+    pub async fn sign_in_link(&mut self) -> String {
+        let mut changed = self.inbox.changed.subscribe();
+        let coming = async {
+            loop {
+                if let Some(link) = self.sign_in_links().into_iter().nth(self.links) {
+                    return link;
+                }
+                let _ = changed.changed().await;
+            }
+        };
+        let Ok(link) = timeout(LIMIT, coming).await else { self.fail("no link to sign in with on stderr") };
+        self.links += 1;
+        link
     }
 
     /// Waits until stderr holds that text.

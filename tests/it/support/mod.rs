@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "not every tool is in use by every set of tests")]
 
 mod answers;
+mod authority;
 mod body;
 mod endpoint;
+mod guard;
 mod harness;
 mod inbox;
 mod lenient;
@@ -12,6 +14,7 @@ mod reply;
 mod rules;
 mod serve;
 mod skills;
+mod store;
 mod tls;
 
 use std::time::Duration;
@@ -19,12 +22,18 @@ use std::time::Duration;
 #[allow(unused_imports, reason = "see above")]
 pub use self::{
     answers::Surface,
+    authority::{
+        AuthMethod, Authority, AuthorityBuilder, AuthorityReply, AuthorityRequest, KnownClient,
+        MetadataPlace, Page, Standing, get, now, send_raw, try_visit, visit,
+    },
     endpoint::{Endpoint, EndpointBuilder},
-    harness::{Harness, Launch},
+    guard::PrmPlace,
+    harness::{Harness, Launch, OneShot, Run, links_in},
     inbox::{Answer, Inbox},
     record::{Fate, Recorded},
     reply::{Reply, Script, Step, error_text, event_text, notification_text, result_text},
     skills::{Skill, digest},
+    store::{ConfigDir, SignIn},
 };
 
 /// The revision that the modern era speaks.

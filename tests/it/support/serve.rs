@@ -23,6 +23,7 @@ use super::{
     Era,
     answers::Surface,
     body::{Out, Piece},
+    guard::{Guard, Verdict},
     lenient,
     record::{Book, Fate, Recorded, Ticket},
     reply::{Content, Reply, Script, Step, error_text, event_text, notification_text, result_text},
@@ -40,6 +41,7 @@ pub struct Server {
     pub refuse_get: Option<u16>,
     pub allow_unknown: bool,
     pub bearer: Mutex<Option<String>>,
+    pub guard: Option<Guard>,
     pub surface: Mutex<Surface>,
     pub handlers: Mutex<HashMap<String, Handler>>,
     pub session: Mutex<Session>,
@@ -86,6 +88,7 @@ impl Server {
             refuse_get: None,
             allow_unknown: false,
             bearer: Mutex::default(),
+            guard: None,
             surface: Mutex::new(Surface::new(era)),
             handlers: Mutex::default(),
             session: Mutex::default(),
@@ -149,6 +152,11 @@ impl Server {
 
     /// The answer to a request: a refusal where it breaks a rule, else a script's, else the surface's.
     fn decide(&self, request: &Recorded) -> Answered {
+        let document =
+            self.guard.as_ref().and_then(|guard| guard.document_for(request, &self.path, &self.book));
+        if let Some(document) = document {
+            return Answered::By(document);
+        }
         let broken = self.broken(request);
         if !broken.is_empty() {
             let text = broken.join("; ");
@@ -158,6 +166,11 @@ impl Server {
                 return Answered::By(handler(request));
             }
             return Answered::By(Reply::error_code(-32600, &text).with_status(400));
+        }
+        if let Some(guard) = &self.guard
+            && let Verdict::Refuse(reply) = guard.judge(request, &self.path, &self.book)
+        {
+            return Answered::By(reply);
         }
         if request
             .header("mcp-session-id")
@@ -200,12 +213,22 @@ impl Server {
                 era: self.era(),
                 path: &self.path,
                 bearer: bearer.as_deref(),
+                guarded: self.guard.as_ref().is_some_and(|guard| !guard.authorities.is_empty()),
                 session: session.current.as_deref(),
                 past_sessions: &session.past,
                 negotiated: session.negotiated.as_deref(),
                 earlier: &earlier[..request.order],
             },
         )
+    }
+
+    /// When a stream ends with the token it was opened with, where streams do.
+    fn stream_ends(&self, request: &Recorded) -> Option<tokio::time::Instant> {
+        let guard = self.guard.as_ref().filter(|guard| guard.ends_streams)?;
+        match guard.judge(request, &self.path, &self.book) {
+            Verdict::Pass(ends) => ends,
+            Verdict::Refuse(_) => None,
+        }
     }
 
     fn unknown(&self, request: &Recorded) -> Reply {
@@ -289,6 +312,15 @@ async fn exchange(server: Arc<Server>, request: Request<Incoming>) -> Result<Res
             let (sender, out) = Out::stream(ticket);
             if kind != "GET" {
                 let _ = sender.try_send(Piece::Data(acknowledgement(&server, &request).into()));
+            }
+            if let Some(ends) = server.stream_ends(&request) {
+                let sender = sender.clone();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        () = sender.closed() => {}
+                        () = tokio::time::sleep_until(ends) => drop(sender.send(Piece::Cut).await),
+                    }
+                });
             }
             server.keep(kind, &request, sender);
             respond(
