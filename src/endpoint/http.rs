@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
-    LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE,
+    LOCATION, USER_AGENT, WWW_AUTHENTICATE,
 };
 use http::{Method, Request, Uri};
 use http_body_util::Full;
@@ -27,8 +27,6 @@ pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-pro
 pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// The name or URI the request is about.
 pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
-
-const OUR_NAME: HeaderValue = HeaderValue::from_static(concat!("mcp-hasp/", env!("CARGO_PKG_VERSION")));
 
 /// The body of an answer that is not a success is read up to this many bytes.
 const MAX_ERROR_BODY: usize = 1024 * 1024;
@@ -122,7 +120,7 @@ impl Http {
         for (name, value) in headers {
             fixed.append(name, value.clone());
         }
-        fixed.entry(USER_AGENT).or_insert(OUR_NAME);
+        fixed.entry(USER_AGENT).or_insert(net::OUR_NAME);
         if let Some(AccessToken(token)) = token {
             let mut value = checked_value(&format!("Bearer {}", token.expose_secret()));
             value.set_sensitive(true);
@@ -240,14 +238,9 @@ impl Http {
 }
 
 impl Answer {
-    /// Seconds to wait, as `Retry-After` has them: a number or a date (RFC 9110 §10.2.3).
+    /// Seconds to wait, where it says so.
     pub(super) fn retry_after(&self) -> Option<u64> {
-        let text = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-        if let Ok(seconds) = text.parse() {
-            return Some(seconds);
-        }
-        let date = httpdate::parse_http_date(text).ok()?;
-        Some(date.duration_since(std::time::SystemTime::now()).map_or(0, |wait| wait.as_secs() + 1))
+        net::retry_after(&self.headers)
     }
 
     /// What `Content-Type` said, for people.
@@ -369,11 +362,8 @@ fn checked_value(text: &str) -> HeaderValue {
 }
 
 fn trouble(lost: Lost) -> Trouble {
-    let Lost::Unreachable(why) = lost else { return Trouble::ConnectionLost };
-    // The innermost cause is the one a person can act on: refused, unknown host, unknown issuer.
-    let mut cause: &dyn std::error::Error = &*why;
-    while let Some(inner) = cause.source() {
-        cause = inner;
+    match lost {
+        Lost::Unreachable(why) => Trouble::Unreachable(net::cause(&*why)),
+        Lost::Broken => Trouble::ConnectionLost,
     }
-    Trouble::Unreachable(visible(&cause.to_string(), 200))
 }

@@ -1,10 +1,11 @@
-//! How a connection to the endpoint comes about: TCP, through a proxy where there is one, then TLS.
+//! How a connection comes about: TCP, through a proxy where there is one, then TLS.
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
+use http::uri::Scheme;
 use hyper::rt::{Read, Write};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -15,6 +16,9 @@ use rustls_platform_verifier::Verifier;
 use tower_service::Service;
 
 use super::EndpointUrl;
+use super::guard::{NamedUrl, Reach};
+use super::resolve::{Admitted, Resolver};
+use crate::report::visible;
 
 /// How long a connection may take to come about. There is no other time limit: a call may last 15 minutes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -36,9 +40,10 @@ impl<T: Read + Write + Send + Unpin> ReadWrite for T {}
 /// Why there is no connection. The innermost source is what a person can act on.
 pub(super) type Unreachable = Box<dyn std::error::Error + Send + Sync>;
 
-type Tls = HttpsConnector<HttpConnector>;
+type Tcp = HttpConnector<Resolver>;
+type Tls = HttpsConnector<Tcp>;
 
-/// The way to one endpoint.
+/// The way to one URL.
 #[derive(Clone, Debug)]
 pub(super) struct Connector {
     uri: Uri,
@@ -47,27 +52,45 @@ pub(super) struct Connector {
 
 #[derive(Clone, Debug)]
 enum Way {
-    Plain(HttpConnector),
+    Plain(Tcp),
     Tls(Tls),
-    /// TLS to the endpoint inside a tunnel (RFC 9110 §9.3.6), itself inside TLS where the proxy's URL is https.
+    /// TLS to the host inside a tunnel (RFC 9110 §9.3.6), itself inside TLS where the proxy's URL is https.
     Proxy(Box<HttpsConnector<Tunnel<Tls>>>),
 }
 
 impl Connector {
-    /// Trusts the system's roots and `extra_roots`; takes the proxy that the environment or the system names.
+    /// To the endpoint. Trusts the system's roots and `extra_roots`; takes the proxy that the environment or the system
+    /// names.
     pub(super) fn new(
         url: &EndpointUrl,
         extra_roots: Vec<CertificateDer<'static>>,
     ) -> Result<Self, rustls::Error> {
-        let uri = url.as_uri().clone();
-        let way = if url.is_plain_http() {
+        Connector::to(url.as_uri(), url.is_loopback(), Admitted::All, || tls_config(extra_roots))
+    }
+
+    /// To a URL that somebody else named, and no further than `reach`.
+    pub(super) fn guarded(
+        url: &NamedUrl,
+        reach: Reach,
+        tls: impl FnOnce() -> Result<Arc<rustls::ClientConfig>, rustls::Error>,
+    ) -> Result<Self, rustls::Error> {
+        Connector::to(url.as_uri(), url.is_loopback(), Admitted::of(url, reach), tls)
+    }
+
+    fn to(
+        uri: &Uri,
+        loopback: bool,
+        admitted: Admitted,
+        tls: impl FnOnce() -> Result<Arc<rustls::ClientConfig>, rustls::Error>,
+    ) -> Result<Self, rustls::Error> {
+        let way = if uri.scheme() == Some(&Scheme::HTTP) {
             // Reading the certificate store costs milliseconds, and there is nothing to verify.
-            Way::Plain(tcp())
+            Way::Plain(tcp(Resolver::new(admitted)))
         } else {
-            let proxy = if url.is_loopback() { None } else { Matcher::from_system().intercept(&uri) };
-            through(proxy.as_ref(), tls_config(extra_roots)?)
+            let proxy = if loopback { None } else { proxy_for(uri) };
+            through(proxy.as_ref(), admitted, tls()?)
         };
-        Ok(Connector { uri, way })
+        Ok(Connector { uri: uri.clone(), way })
     }
 
     /// Connects.
@@ -86,15 +109,32 @@ impl Connector {
     }
 }
 
-fn through(proxy: Option<&Intercept>, config: rustls::ClientConfig) -> Way {
+/// The proxy that the environment or the system names for a URL.
+pub(super) fn proxy_for(uri: &Uri) -> Option<Intercept> {
+    Matcher::from_system().intercept(uri)
+}
+
+/// What a person can act on is the innermost cause: refused, unknown host, unknown issuer.
+pub fn cause(why: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = why;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    visible(&cause.to_string(), 200)
+}
+
+fn through(proxy: Option<&Intercept>, admitted: Admitted, config: Arc<rustls::ClientConfig>) -> Way {
     let Some(proxy) = proxy else {
-        let mut way = HttpsConnector::from((tcp(), config));
+        let mut way = HttpsConnector::from((tcp(Resolver::new(admitted)), config));
         way.enforce_https();
         return Way::Tls(way);
     };
-    let mut to_proxy = config.clone();
+    // The proxy resolves the name, and nobody here learns where it leads: what is not admitted is kept away by the check
+    // of the URL alone. The proxy itself is the user's choice.
+    let tcp = tcp(Resolver::new(Admitted::All));
+    let mut to_proxy = rustls::ClientConfig::clone(&config);
     to_proxy.alpn_protocols.clear();
-    let mut tunnel = Tunnel::new(proxy.uri().clone(), HttpsConnector::from((tcp(), to_proxy)));
+    let mut tunnel = Tunnel::new(proxy.uri().clone(), HttpsConnector::from((tcp, to_proxy)));
     if let Some(credentials) = proxy.basic_auth() {
         tunnel = tunnel.with_auth(credentials.clone());
     }
@@ -103,7 +143,7 @@ fn through(proxy: Option<&Intercept>, config: rustls::ClientConfig) -> Way {
     Way::Proxy(Box::new(way))
 }
 
-async fn go<S>(mut way: S, uri: Uri) -> Result<Stream, Unreachable>
+pub(super) async fn go<S>(mut way: S, uri: Uri) -> Result<Stream, Unreachable>
 where
     S: Service<Uri, Response: ReadWrite + 'static, Error: Into<Unreachable>>,
 {
@@ -113,8 +153,8 @@ where
 
 /// Happy Eyeballs (RFC 8305) is on by default.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-fn tcp() -> HttpConnector {
-    let mut tcp = HttpConnector::new();
+pub(super) fn tcp<R>(resolver: R) -> HttpConnector<R> {
+    let mut tcp = HttpConnector::new_with_resolver(resolver);
     // Whether it may be http has been decided with the URL.
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -129,7 +169,9 @@ fn tcp() -> HttpConnector {
 
 /// TLS 1.2 and 1.3 with ring, verified as the system verifies; only HTTP/1.1 is offered (RFC 7301).
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-fn tls_config(extra_roots: Vec<CertificateDer<'static>>) -> Result<rustls::ClientConfig, rustls::Error> {
+pub(super) fn tls_config(
+    extra_roots: Vec<CertificateDer<'static>>,
+) -> Result<Arc<rustls::ClientConfig>, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = Verifier::new_with_extra_roots(extra_roots, Arc::clone(&provider))?;
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
@@ -139,5 +181,5 @@ fn tls_config(extra_roots: Vec<CertificateDer<'static>>) -> Result<rustls::Clien
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+    Ok(Arc::new(config))
 }

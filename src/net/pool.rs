@@ -1,4 +1,4 @@
-//! The client: HTTP/1.1 connections to the one endpoint, used again while they are fresh.
+//! The client: HTTP/1.1 connections to one URL, used again while they are fresh.
 //!
 //! No redirect is followed, no cookie kept, no compression asked for: hyper does what it is told and nothing more.
 
@@ -24,7 +24,7 @@ const IDLE_LIMIT: Duration = Duration::from_secs(90);
 /// Idle connections that are kept.
 const IDLE_CONNECTIONS: usize = 256;
 
-/// Sends requests to one endpoint. What it opened is closed when it is dropped.
+/// Sends requests to one URL. What it opened is closed when it is dropped.
 #[derive(Debug)]
 pub struct Client {
     connector: Connector,
@@ -40,6 +40,15 @@ pub enum Lost {
     Broken,
 }
 
+impl<T> From<TrySendError<T>> for Lost {
+    fn from(error: TrySendError<T>) -> Self {
+        match error.message() {
+            Some(_) => Lost::Unreachable(error.into_error().into()),
+            None => Lost::Broken,
+        }
+    }
+}
+
 /// The body of an answer. Dropping it before its end closes the connection: so a request is cancelled in HTTP/1.1.
 #[derive(Debug)]
 pub struct Body {
@@ -50,7 +59,7 @@ pub struct Body {
 
 /// One connection; dropping it closes it.
 #[derive(Debug)]
-struct Connection {
+pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     _driver: AbortOnDropHandle<hyper::Result<()>>,
 }
@@ -65,7 +74,12 @@ impl Client {
     /// # Errors
     /// The system has no usable certificate store, or an extra root is not a certificate.
     pub fn new(url: &EndpointUrl, extra_roots: Vec<CertificateDer<'static>>) -> Result<Self, rustls::Error> {
-        Ok(Client { connector: Connector::new(url, extra_roots)?, idle: Arc::default() })
+        Ok(Client::through(Connector::new(url, extra_roots)?))
+    }
+
+    /// A client for wherever the connector leads.
+    pub(super) fn through(connector: Connector) -> Self {
+        Client { connector, idle: Arc::default() }
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -81,13 +95,10 @@ impl Client {
             }
         }
         let connection = Box::pin(self.connect()).await.map_err(Lost::Unreachable)?;
-        self.send_on(connection, request).await.map_err(|error| match error.message() {
-            Some(_) => Lost::Unreachable(error.into_error().into()),
-            None => Lost::Broken,
-        })
+        self.send_on(connection, request).await.map_err(Lost::from)
     }
 
-    async fn send_on(
+    pub(super) async fn send_on(
         &self,
         mut connection: Connection,
         request: Request<Full<Bytes>>,
@@ -101,7 +112,7 @@ impl Client {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-    async fn connect(&self) -> Result<Connection, Unreachable> {
+    pub(super) async fn connect(&self) -> Result<Connection, Unreachable> {
         let stream = self.connector.connect().await?;
         let (sender, driver) = handshake(stream).await?;
         Ok(Connection { sender, _driver: AbortOnDropHandle::new(tokio::spawn(driver)) })

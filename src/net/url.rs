@@ -9,6 +9,7 @@ use url::{Position, Url};
 /// The address of the endpoint. Can only be made by [`EndpointUrl::parse`], so it is always a permitted one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EndpointUrl {
+    typed: String,
     url: Url,
     uri: Uri,
     loopback: bool,
@@ -44,7 +45,8 @@ impl fmt::Display for NotPermitted {
 impl EndpointUrl {
     /// Checks a URL as typed.
     pub fn parse(text: &str) -> Result<Self, NotPermitted> {
-        let url = Url::parse(text.trim()).map_err(|_| NotPermitted::Syntax)?;
+        let typed = text.trim();
+        let url = Url::parse(typed).map_err(|_| NotPermitted::Syntax)?;
         let host = url.host_str().ok_or(NotPermitted::Syntax)?;
         let loopback = is_loopback(host);
         match url.scheme() {
@@ -60,7 +62,12 @@ impl EndpointUrl {
             return Err(NotPermitted::Fragment);
         }
         let uri = url.as_str().parse().map_err(|_| NotPermitted::Syntax)?;
-        Ok(EndpointUrl { url, uri, loopback })
+        Ok(EndpointUrl { typed: typed.to_owned(), url, uri, loopback })
+    }
+
+    /// The URL as typed, which is what a server may compare it with, character by character.
+    pub fn as_typed(&self) -> &str {
+        &self.typed
     }
 
     /// The URL to send requests to.
@@ -73,14 +80,14 @@ impl EndpointUrl {
         &self.uri
     }
 
-    /// What a request line names: path and query (RFC 9112 §3.2.1).
+    /// What a request line names.
     pub fn target(&self) -> Uri {
-        self.uri.path_and_query().cloned().map(Uri::from).unwrap_or_default()
+        target(&self.uri)
     }
 
-    /// What `Host` says: the port only where it is not the scheme's own (RFC 9110 §7.2).
+    /// What `Host` says.
     pub fn authority(&self) -> &str {
-        &self.url[Position::BeforeHost..Position::AfterPort]
+        authority(&self.url)
     }
 
     /// Whether the host is this machine.
@@ -111,6 +118,16 @@ impl fmt::Debug for EndpointUrl {
 pub fn without_query(url: &Url) -> String {
     let query = if url.query().is_some() { "?…" } else { "" };
     format!("{}{}{query}", url.origin().ascii_serialization(), url.path())
+}
+
+/// What a request line names: path and query (RFC 9112 §3.2.1).
+pub(super) fn target(uri: &Uri) -> Uri {
+    uri.path_and_query().cloned().map(Uri::from).unwrap_or_default()
+}
+
+/// What `Host` says: the port only where it is not the scheme's own (RFC 9110 §7.2).
+pub(super) fn authority(url: &Url) -> &str {
+    &url[Position::BeforeHost..Position::AfterPort]
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -159,5 +176,11 @@ mod tests {
         let url = EndpointUrl::parse("https://a.example/mcp?key=hunter2").unwrap();
         assert_eq!(url.to_string(), "https://a.example/mcp?…");
         assert!(!format!("{url:?}").contains("hunter2"));
+    }
+    #[test]
+    fn the_text_stays_as_typed() {
+        for text in ["https://a.example", "https://a.example/", "HTTPS://A.example:443/MCP/?a=%7E"] {
+            assert_eq!(EndpointUrl::parse(&format!(" {text}\n")).unwrap().as_typed(), text);
+        }
     }
 }
