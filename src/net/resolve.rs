@@ -156,10 +156,10 @@ mod tests {
         drop(admitted);
         assert!(from.ip().is_loopback());
         let nobody = std::pin::pin!(listener.accept());
-        assert!(futures_pending(nobody), "one connection and no other");
+        assert!(is_pending(nobody), "one connection and no other");
     }
 
-    fn futures_pending(future: Pin<&mut impl Future>) -> bool {
+    fn is_pending(future: Pin<&mut impl Future>) -> bool {
         future.poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending()
     }
 
