@@ -8,7 +8,7 @@ const ROOMS: [(&str, &[&str]); 13] = [
     ("secret", &[]),
     ("limits", &[]),
     ("wire", &[]),
-    ("net", &[]),
+    ("net", &["report"]),
     ("store", &["report", "secret", "surface"]),
     ("surface", &["wire", "report"]),
     ("harness", &["surface", "wire", "limits"]),
