@@ -95,13 +95,49 @@ pub struct Cli {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t, help_heading = "Diagnostics")]
     pub log_format: Format,
 
-    /// Sign in ahead of time and exit (not yet)
-    #[arg(long, hide = true)]
+    /// Sign in ahead of time, store the sign-in and exit
+    #[arg(long, help_heading = "Sign-in", conflicts_with_all = ["token", "token_file"])]
     pub login: bool,
 
-    /// Forget the stored sign-in and exit (not yet)
-    #[arg(long, hide = true)]
+    /// Revoke and forget the stored sign-in and exit
+    #[arg(long, help_heading = "Sign-in")]
     pub logout: bool,
+
+    /// List the stored sign-ins and exit; needs no --url
+    #[arg(long, help_heading = "Sign-in")]
+    pub status: bool,
+
+    /// Print the sign-in link and open no browser
+    #[arg(long, help_heading = "Sign-in")]
+    pub no_browser: bool,
+
+    /// Sign in as this client, for authorization servers where clients cannot register themselves
+    #[arg(long, value_name = "ID", help_heading = "Sign-in")]
+    pub client_id: Option<String>,
+
+    /// Read the client's secret from a file
+    #[arg(long, value_name = "FILE", help_heading = "Sign-in", requires = "client_id")]
+    pub client_secret_file: Option<PathBuf>,
+
+    /// Sign in as the client that this document describes, where the authorization server takes such documents
+    #[arg(long, value_name = "URL", help_heading = "Sign-in", conflicts_with = "client_id")]
+    pub client_metadata_url: Option<String>,
+
+    /// Ask for these scopes (separated by blanks) in place of those that the endpoint names
+    #[arg(long, value_name = "SCOPES", help_heading = "Sign-in")]
+    pub scope: Option<String>,
+
+    /// Have the browser come back to this port of 127.0.0.1, where the authorization server knows one alone
+    #[arg(long, value_name = "PORT", help_heading = "Sign-in", value_parser = clap::value_parser!(u16).range(1..))]
+    pub callback_port: Option<u16>,
+
+    /// Sign in with this authorization server alone, whatever the endpoint names
+    #[arg(long, value_name = "URL", help_heading = "Sign-in")]
+    pub issuer: Option<String>,
+
+    /// Ask for tokens for this resource in place of the one that the endpoint names
+    #[arg(long, value_name = "URI", help_heading = "Sign-in")]
+    pub resource: Option<String>,
 
     /// Print the entry for a harness's config and exit (not yet)
     #[arg(long, value_name = "HARNESS", hide = true)]
@@ -110,8 +146,4 @@ pub struct Cli {
     /// Claude channel notifications (not yet)
     #[arg(long, hide = true)]
     pub channel: bool,
-
-    /// List stored sign-ins and exit (not yet)
-    #[arg(long, hide = true)]
-    pub status: bool,
 }

@@ -2,17 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use url::Url;
 
 use crate::cli::Cli;
+use crate::endpoint::challenge::scopes;
 use crate::failure::Failure;
 use crate::limits::{Allow, Limits};
-use crate::net::EndpointUrl;
+use crate::net::{EndpointUrl, NamedUrl, Reach};
 use crate::report::{Format, Level, visible};
-use crate::secret::{AccessToken, Secret};
+use crate::secret::{AccessToken, ClientSecret, Secret};
+use crate::signin::{self, browser};
 use crate::store;
 use crate::store::FileProblem;
 use crate::surface::pin::PinnedLock;
@@ -25,6 +28,8 @@ pub struct Config {
     pub url: EndpointUrl,
     /// A pasted token: no sign-in, nothing stored.
     pub token: Option<AccessToken>,
+    /// How to sign in; none where a token or an `Authorization` header is given, or there is nowhere to store a sign-in.
+    pub sign_in: Option<SignInConfig>,
     /// Extra request headers for the endpoint alone.
     pub headers: HeaderMap,
     /// Roots trusted beside the system's.
@@ -53,6 +58,21 @@ pub enum Mode {
     },
     /// Record the surface.
     WriteLock,
+    /// Sign in.
+    Login,
+    /// Sign out.
+    Logout,
+}
+
+/// How to sign in.
+#[derive(Clone, Debug)]
+pub struct SignInConfig {
+    /// The folder that sign-ins are stored in.
+    pub folder: PathBuf,
+    /// What the user says about it.
+    pub options: signin::Options,
+    /// The command that signs in, to be pasted into a terminal.
+    pub login: String,
 }
 
 /// Where a lock is.
@@ -96,6 +116,8 @@ impl Config {
         let mode = match () {
             () if cli.inspect => Mode::Inspect { json: cli.json },
             () if cli.write_lock => Mode::WriteLock,
+            () if cli.login => Mode::Login,
+            () if cli.logout => Mode::Logout,
             () => Mode::Serve,
         };
         let url = cli
@@ -108,6 +130,20 @@ impl Config {
             return Err(usage("--max-message-bytes must be at least 1024"));
         }
         let token = token(&cli, environment)?;
+        let headers = headers(&cli, environment)?;
+        let extra_roots = extra_roots(cli.ca_file.as_deref())?;
+        let sign_in = match mode {
+            Mode::Login | Mode::Logout => {
+                if mode == Mode::Login && (token.is_some() || headers.contains_key(AUTHORIZATION)) {
+                    return Err(usage(
+                        "--login: a token is given (--token, --header, MCP_HASP_TOKEN or PLAYERTHREE_TOKEN), so no sign-in would be used; take it away",
+                    ));
+                }
+                Some(sign_in_config(&cli, &url, &extra_roots, environment)?.ok_or_else(no_folder)?)
+            }
+            _ if token.is_some() || headers.contains_key(AUTHORIZATION) => None,
+            _ => sign_in_config(&cli, &url, &extra_roots, environment)?,
+        };
         let lock = lock_place(&cli, mode, &url, environment)?;
         let authorization = match token {
             Some(_) => Authorization::Token,
@@ -120,8 +156,9 @@ impl Config {
         };
         Ok(Config {
             token,
-            headers: headers(&cli, environment)?,
-            extra_roots: extra_roots(cli.ca_file.as_deref())?,
+            sign_in,
+            headers,
+            extra_roots,
             limits: Limits { message_bytes: cli.max_message_bytes, pages: 1000, requests: 4096 },
             allow: Allow { sampling: cli.allow_sampling, roots: cli.allow_roots },
             mode,
@@ -143,6 +180,8 @@ impl Config {
         }
         secrets.extend(self.url.as_url().query().map(str::to_owned));
         secrets.extend(self.url.as_url().query_pairs().map(|(_, value)| value.into_owned()));
+        let client_secret = self.sign_in.iter().filter_map(|sign_in| sign_in.options.client_secret.as_ref());
+        secrets.extend(client_secret.map(|ClientSecret(secret)| secret.expose_secret().to_owned()));
         // The longest first, so that no rest of one is left.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets
@@ -155,13 +194,7 @@ fn is_scheme(word: &str) -> bool {
 }
 
 fn refuse_unbuilt_modes(cli: &Cli) -> Result<(), Failure> {
-    for (given, mode) in [
-        (cli.channel, "--channel"),
-        (cli.login, "--login"),
-        (cli.logout, "--logout"),
-        (cli.print_config.is_some(), "--print-config"),
-        (cli.status, "--status"),
-    ] {
+    for (given, mode) in [(cli.channel, "--channel"), (cli.print_config.is_some(), "--print-config")] {
         if given {
             return Err(Failure::NotYet(mode));
         }
@@ -202,7 +235,7 @@ fn lock_place(
         }
         None if mode != Mode::WriteLock => Ok(None),
         _ => {
-            let folder = store::config_dir(cli.config_dir.as_deref(), environment).ok_or_else(|| {
+            let folder = config_dir(cli, environment)?.ok_or_else(|| {
                 usage("--lock auto: there is no config dir; give --config-dir, or set MCP_HASP_CONFIG_DIR or HOME")
             })?;
             let path = store::auto_lock_path(&folder, url.as_url().as_str());
@@ -368,6 +401,132 @@ fn read_text(option: &'static str, path: &Path) -> Result<String, Failure> {
         return Err(wrong(format!("is larger than {MAX_FILE} bytes")));
     }
     std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
+}
+
+/// The folder of this program.
+fn config_dir(cli: &Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<PathBuf>, Failure> {
+    if cli.config_dir.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
+        return Err(usage("--config-dir is empty; name a folder, or leave it out"));
+    }
+    Ok(store::config_dir(cli.config_dir.as_deref(), environment))
+}
+
+/// The folder that `--status` looks into.
+///
+/// # Errors
+/// There is none (64).
+pub fn status_folder(cli: &Cli, environment: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {
+    config_dir(cli, environment)?.ok_or_else(no_folder)
+}
+
+fn no_folder() -> Failure {
+    usage("there is no config dir to keep sign-ins in; give --config-dir, or set MCP_HASP_CONFIG_DIR or HOME")
+}
+
+/// `None`: there is no folder to store a sign-in in.
+fn sign_in_config(
+    cli: &Cli,
+    url: &EndpointUrl,
+    extra_roots: &[CertificateDer<'static>],
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<SignInConfig>, Failure> {
+    let options = signin::Options {
+        client_id: cli.client_id.as_deref().map(client_id).transpose()?,
+        client_secret: cli.client_secret_file.as_deref().map(client_secret).transpose()?,
+        client_metadata_url: cli.client_metadata_url.as_deref().map(client_metadata_url).transpose()?,
+        scope: cli.scope.as_deref().map(scope).transpose()?,
+        callback_port: cli.callback_port,
+        issuer: cli.issuer.as_deref().map(issuer).transpose()?,
+        resource: cli.resource.as_deref().map(resource).transpose()?,
+        opens_browser: !cli.no_browser,
+        elsewhere: browser::elsewhere(environment, &|path| Path::new(path).exists()),
+        extra_roots: extra_roots.to_vec(),
+    };
+    let folder = config_dir(cli, environment)?;
+    Ok(folder.map(|folder| SignInConfig { folder, options, login: login_command(cli, url) }))
+}
+
+fn client_id(text: &str) -> Result<String, Failure> {
+    match text.is_empty() || text.chars().any(char::is_control) {
+        true => Err(usage("--client-id must not be empty or hold control characters")),
+        false => Ok(text.to_owned()),
+    }
+}
+
+fn client_secret(path: &Path) -> Result<ClientSecret, Failure> {
+    let text = read_text("--client-secret-file", path)?;
+    let secret = Secret::new(text.trim().to_owned());
+    if secret.expose_secret().is_empty() || secret.expose_secret().chars().any(char::is_control) {
+        return Err(usage("--client-secret-file does not hold a client secret (one line of text)"));
+    }
+    Ok(ClientSecret(secret))
+}
+
+/// A client id that is a URL: https, with a path, nothing hidden, and compared byte for byte.
+fn client_metadata_url(text: &str) -> Result<Url, Failure> {
+    let url = Url::parse(text).ok().filter(|url| {
+        url.scheme() == "https"
+            && url.path() != "/"
+            && url.fragment().is_none()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.as_str() == text
+    });
+    url.ok_or_else(|| {
+        usage("--client-metadata-url must be an https URL with a path, without user name or fragment, in its normal form")
+    })
+}
+
+fn scope(text: &str) -> Result<Vec<String>, Failure> {
+    let scopes = scopes(text);
+    match scopes.len() == text.split(' ').filter(|word| !word.is_empty()).count() {
+        true => Ok(scopes),
+        false => Err(usage("--scope must be scopes of RFC 6749 §3.3, each once, separated by blanks")),
+    }
+}
+
+fn issuer(text: &str) -> Result<String, Failure> {
+    match NamedUrl::parse(text, Reach::Loopback) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(why) => Err(usage(format!("--issuer {why}"))),
+    }
+}
+
+fn resource(text: &str) -> Result<String, Failure> {
+    match Url::parse(text).is_ok_and(|url| url.fragment().is_none()) && !text.chars().any(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err(usage("--resource must be an absolute URI without a fragment (RFC 8707 §2)")),
+    }
+}
+
+/// What to type to sign in: with everything that matters for it.
+fn login_command(cli: &Cli, url: &EndpointUrl) -> String {
+    let mut words = vec!["mcp-hasp --url".to_owned(), word(&url.to_string())];
+    let mut add = |option: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{option} {}", word(&value))));
+    };
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    add("--client-id", cli.client_id.clone());
+    add("--client-secret-file", path(&cli.client_secret_file));
+    add("--client-metadata-url", cli.client_metadata_url.clone());
+    add("--scope", cli.scope.clone());
+    add("--callback-port", cli.callback_port.map(|port| port.to_string()));
+    add("--issuer", cli.issuer.clone());
+    add("--resource", cli.resource.clone());
+    add("--ca-file", path(&cli.ca_file));
+    add("--config-dir", path(&cli.config_dir));
+    words.push("--login".into());
+    words.join(" ")
+}
+
+/// A word for a shell.
+fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+=,-~\\".contains(c);
+    match text.chars().all(plain) && !text.is_empty() {
+        true => text.to_owned(),
+        false if cfg!(windows) => format!("\"{}\"", text.replace('"', "")),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 fn usage(text: impl Into<String>) -> Failure {

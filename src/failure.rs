@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::endpoint::Trouble;
+use crate::endpoint::{SignInTrouble, Trouble};
 use crate::net::EndpointUrl;
 use crate::report::Row;
 use crate::surface::Mismatch;
@@ -59,6 +59,8 @@ pub enum Failure {
     Surface(Box<(EndpointUrl, Mismatch)>),
     /// A file of this program's own cannot be read or written.
     Store(String),
+    /// There is no sign-in, in words for a person.
+    SignIn(SignInTrouble, String),
     /// The endpoint did not let itself be opened.
     Opening(Box<(EndpointUrl, Trouble)>),
     /// The runtime could not be started.
@@ -80,10 +82,14 @@ impl Failure {
             Failure::Usage(_) | Failure::NotYet(_) => Exit::Usage,
             Failure::File { .. } => Exit::NoInput,
             Failure::Surface(_) => Exit::Surface,
-            Failure::Store(_) => Exit::Store,
+            Failure::Store(_) | Failure::SignIn(SignInTrouble::Store, _) => Exit::Store,
+            Failure::SignIn(..) => Exit::NoPermission,
             Failure::TrustRoots(_) | Failure::Runtime(_) => Exit::Unexpected,
             Failure::Opening(opening) => match &opening.1 {
-                Trouble::SignInRequired { .. } | Trouble::Forbidden { .. } => Exit::NoPermission,
+                Trouble::SignIn { kind: SignInTrouble::Store, .. } => Exit::Store,
+                Trouble::SignIn { .. } | Trouble::SignInRequired { .. } | Trouble::Forbidden { .. } => {
+                    Exit::NoPermission
+                }
                 Trouble::Unreachable(_)
                 | Trouble::ConnectionLost
                 | Trouble::HttpStatus { .. }
@@ -121,7 +127,7 @@ impl fmt::Display for Failure {
                 let (url, mismatch) = surface.as_ref();
                 write!(f, "{url}: {mismatch}; {}", mismatch.advice())
             }
-            Failure::Store(why) => f.write_str(why),
+            Failure::Store(why) | Failure::SignIn(_, why) => f.write_str(why),
             Failure::Opening(opening) => {
                 let (url, trouble) = opening.as_ref();
                 write!(f, "{url}: {trouble}; {}", trouble.advice())

@@ -16,6 +16,8 @@
 //! - [`endpoint`] the HTTPS side: [`endpoint::opening`] era and revision, [`endpoint::survey`] every list once,
 //!   [`endpoint::http`] requests to the one URL, [`endpoint::sse`] events
 //! - [`command`] also shows a surface (`--inspect`) and records it (`--write-lock`), where nothing is served
+//! - [`signin`] OAuth: [`signin::keeper`] the token for each request, [`signin::asking`] the user asked once,
+//!   [`signin::callback`] the one listening socket
 //! - [`store`] files of this program, [`net`] the one HTTP client and the one URL, [`limits`] bounds and permissions,
 //!   [`secret`] what must not be printed, [`report`] the one writer of stderr, [`failure`] every ending with its exit code
 //!   and its words
@@ -33,6 +35,7 @@ pub mod net;
 pub mod relay;
 pub mod report;
 pub mod secret;
+pub mod signin;
 pub mod store;
 pub mod surface;
 pub mod wire;
@@ -44,6 +47,10 @@ use report::Report;
 pub fn run(cli: cli::Cli, environment: &dyn Fn(&str) -> Option<String>) -> Exit {
     let (level, format) = config::level(&cli);
     let report = Report::start(level, format).coloured(report::may_colour(environment));
+    if cli.status {
+        let outcome = command::login::status(&cli, environment, &report);
+        return end(outcome, &report);
+    }
     let outcome = config::Config::new(cli, environment).and_then(|config| {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;
@@ -52,6 +59,10 @@ pub fn run(cli: cli::Cli, environment: &dyn Fn(&str) -> Option<String>) -> Exit 
         runtime.shutdown_background();
         outcome
     });
+    end(outcome, &report)
+}
+
+fn end(outcome: Result<Exit, Failure>, report: &Report) -> Exit {
     let exit = outcome.unwrap_or_else(|failure| {
         report.error(failure.to_string());
         report.rows(&failure.rows());

@@ -200,6 +200,12 @@ impl Report {
         self.say(Level::Info, message.as_ref());
     }
 
+    /// Asks the user to do something, however quiet the rest is. What is asked is our own: a link is of no use with a part
+    /// left out.
+    pub fn prompt(&self, message: impl AsRef<str>) {
+        self.print(Level::Info, visible(message.as_ref(), usize::MAX));
+    }
+
     /// `-v`. The text is only made when it is wanted.
     pub fn verbose(&self, message: impl FnOnce() -> String) {
         if self.loudest >= Level::Verbose {
@@ -268,7 +274,10 @@ impl Report {
         if level > self.loudest {
             return;
         }
-        let message = visible(&self.without_secrets(message), usize::MAX);
+        self.print(level, visible(&self.without_secrets(message), usize::MAX));
+    }
+
+    fn print(&self, level: Level, message: String) {
         let line = match self.format {
             Format::Text => match level {
                 Level::Error | Level::Warning => format!("mcp-hasp: {}: {message}\n", level.name()),

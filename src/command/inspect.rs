@@ -16,8 +16,8 @@ use crate::wire::Era;
 use super::read;
 
 /// Prints the surface, and then says whether it is the pinned one.
-pub(super) async fn inspect(config: Config, report: Report, as_json: bool) -> Result<Exit, Failure> {
-    let observed = read::surface(&config, &report).await?;
+pub(super) async fn inspect(mut config: Config, report: Report, as_json: bool) -> Result<Exit, Failure> {
+    let observed = read::surface(&mut config, &report).await?;
     // What has no canonical form cannot be shown as what would be pinned.
     let surface = config.pin.surface(&observed).map_err(|why| read::unverified(&config, why))?;
     let checked = config.pin.check(&surface);
@@ -80,7 +80,7 @@ fn described(expected: &ExpectedHash) -> (String, &'static str) {
 
 /// Writes what the user asked to see. A reader that has seen enough is no error.
 #[expect(clippy::disallowed_methods, reason = "no MCP is spoken here: stdout carries the page")]
-fn print(page: &str) -> std::io::Result<()> {
+pub(super) fn print(page: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(page.as_bytes()).and_then(|()| stdout.flush()) {
         Err(why) if why.kind() == ErrorKind::BrokenPipe => Ok(()),

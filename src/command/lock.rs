@@ -10,8 +10,8 @@ use crate::surface::{Authorization, Lock, Surface};
 use super::read;
 
 /// Writes the lock, where `--expect-hash` is given only if each one matches.
-pub(super) async fn write(config: Config, report: Report) -> Result<Exit, Failure> {
-    let observed = read::surface(&config, &report).await?;
+pub(super) async fn write(mut config: Config, report: Report) -> Result<Exit, Failure> {
+    let observed = read::surface(&mut config, &report).await?;
     let verified = config.pin.verify(observed).map_err(|why| read::unverified(&config, why))?;
     let Some(place) = &config.lock else {
         return Err(Failure::Usage("--write-lock needs to know where: add --lock FILE".into()));

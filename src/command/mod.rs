@@ -2,6 +2,7 @@
 
 mod inspect;
 mod lock;
+pub mod login;
 mod read;
 pub mod serve;
 
@@ -17,6 +18,8 @@ pub async fn run(config: Config, report: Report) -> Result<Exit, Failure> {
     match config.mode {
         Mode::Serve => serve::serve(config, report).await,
         Mode::WriteLock => lock::write(config, report).await,
+        Mode::Login => login::login(config, report).await,
+        Mode::Logout => login::logout(config, report).await,
         Mode::Inspect { json } => inspect::inspect(config, report, json).await,
     }
 }

@@ -16,13 +16,20 @@ use super::{lock, read};
 /// The endpoint could not be opened at start, or the trust roots are unusable.
 pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
     let seal = Arc::<Seal>::default();
-    let http = read::way(&config, &seal, &report)?;
+    let way = Arc::new(read::Way::new(&config, &seal, &report)?);
     report.info(format!("forwarding to {}", config.url));
-    let accept = accept(&config, report.clone());
-    let endpoint = relay::Endpoint { http, seal, pin: config.pin };
+    let accept = accept(&config, Arc::clone(&way), report.clone());
+    let authorization = Arc::clone(&way);
+    let authorization = Box::new(move || authorization.authorization());
+    let http = Arc::clone(&way.http);
+    let endpoint = relay::Endpoint { http, seal, pin: config.pin, authorization };
     let pipes = rmcp::transport::stdio_pipes();
     let ending =
         relay::run(endpoint, accept, config.limits, config.allow, report, pipes, stop_signal()).await;
+    // What was spent is stored, also where the harness leaves just then.
+    if let Some(keeper) = &way.keeper {
+        keeper.settle(read::SETTLING).await;
+    }
     match ending {
         Ok(Ending::HarnessLeft) => Ok(Exit::Done),
         Ok(Ending::Stopped) => Ok(Exit::Interrupted),
@@ -34,10 +41,10 @@ pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
 }
 
 /// Says at the start what is pinned and by which means, and writes an automatic lock at first use.
-fn accept(config: &Config, report: Report) -> relay::Accept {
+fn accept(config: &Config, way: Arc<read::Way>, report: Report) -> relay::Accept {
     let means = config.pin.means();
     let to_write = config.lock.clone().filter(|place| place.automatic && config.pin.lock.is_none());
-    let (url, authorization) = (config.url.clone(), config.pin.authorization.clone());
+    let url = config.url.clone();
     Box::new(move |verified| {
         let surface = verified.surface();
         let declared = match &surface.declared {
@@ -53,7 +60,7 @@ fn accept(config: &Config, report: Report) -> relay::Accept {
             ));
         }
         if let Some(place) = to_write {
-            lock::record(&place, &url, authorization, surface)?;
+            lock::record(&place, &url, way.authorization(), surface)?;
             report.info(format!(
                 "first use: the surface {} ({declared}) is recorded in {} and enforced from now on; --write-lock accepts a change",
                 surface.hash(),
@@ -66,7 +73,7 @@ fn accept(config: &Config, report: Report) -> relay::Accept {
 
 /// Resolves when a signal asks us to stop.
 #[cfg(unix)]
-async fn stop_signal() {
+pub(super) async fn stop_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let wait = async |kind| match signal(kind) {
         Ok(mut signals) => drop(signals.recv().await),
@@ -81,7 +88,7 @@ async fn stop_signal() {
 
 /// Resolves when Ctrl-C is pressed.
 #[cfg(not(unix))]
-async fn stop_signal() {
+pub(super) async fn stop_signal() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending().await
     }

@@ -1,22 +1,24 @@
-//! Requests to the one URL, with the token. Nothing else in the program holds the token or sends to the endpoint.
+//! Requests to the one URL, with the token. Nothing else in the program sends to the endpoint, and the token goes nowhere
+//! else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
-    LOCATION, USER_AGENT, WWW_AUTHENTICATE,
+    LOCATION, USER_AGENT,
 };
 use http::{Method, Request, Uri};
 use http_body_util::Full;
 
+use super::challenge::Challenge;
 use super::sse;
+use super::tokens::{Token, TokenSource};
 use super::trouble::Trouble;
 use crate::net::url::without_query;
 use crate::net::{self, Client, EndpointUrl, Lost};
 use crate::report::{Report, visible};
-use crate::secret::AccessToken;
 use crate::surface::Seal;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -42,7 +44,7 @@ pub struct Http {
     target: Uri,
     fixed: HeaderMap,
     fixed_for_post: HeaderMap,
-    has_token: bool,
+    tokens: Arc<dyn TokenSource>,
     limit: usize,
     next_id: AtomicU64,
     seal: Arc<Seal>,
@@ -50,25 +52,30 @@ pub struct Http {
 }
 
 /// The id that the endpoint gave to one session: sent back on every later request of it, in either era
-/// (some endpoints bind seats to it), and to nobody else.
+/// (some endpoints bind seats to it), and to nobody else. It belongs to the sign-in that the session began with.
 #[derive(Debug, Default)]
-pub(super) struct SessionId(Mutex<Option<HeaderValue>>);
+pub(super) struct SessionId {
+    id: Mutex<Option<HeaderValue>>,
+    /// The sign-in; within, none where there was no token.
+    sign_in: OnceLock<Option<u64>>,
+}
 
 impl SessionId {
     /// Whether the endpoint gave one.
     pub(super) fn is_some(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.id.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Takes it away, so that it is given up once.
     pub(super) fn take(&self) -> Self {
-        SessionId(Mutex::new(self.0.lock().unwrap_or_else(PoisonError::into_inner).take()))
+        let id = self.id.lock().unwrap_or_else(PoisonError::into_inner).take();
+        SessionId { id: Mutex::new(id), sign_in: self.sign_in.clone() }
     }
 
     fn adopt(&self, headers: &HeaderMap, report: &Report) {
         let Some(id) = headers.get(SESSION_ID) else { return };
         if !id.is_empty() && id.as_bytes().iter().all(u8::is_ascii_graphic) {
-            let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = self.id.lock().unwrap_or_else(PoisonError::into_inner);
             if held.as_ref() != Some(id) {
                 let mut id = id.clone();
                 id.set_sensitive(true);
@@ -109,7 +116,7 @@ impl Http {
         client: Client,
         url: EndpointUrl,
         headers: &HeaderMap,
-        token: Option<&AccessToken>,
+        tokens: Arc<dyn TokenSource>,
         limit: usize,
         seal: Arc<Seal>,
         report: Report,
@@ -121,11 +128,6 @@ impl Http {
             fixed.append(name, value.clone());
         }
         fixed.entry(USER_AGENT).or_insert(net::OUR_NAME);
-        if let Some(AccessToken(token)) = token {
-            let mut value = checked_value(&format!("Bearer {}", token.expose_secret()));
-            value.set_sensitive(true);
-            fixed.insert(AUTHORIZATION, value);
-        }
         let mut fixed_for_post = fixed.clone();
         fixed_for_post.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         fixed_for_post.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -135,7 +137,7 @@ impl Http {
             url,
             fixed,
             fixed_for_post,
-            has_token: token.is_some(),
+            tokens,
             limit,
             next_id: AtomicU64::new(1),
             seal,
@@ -190,19 +192,75 @@ impl Http {
         fields: Fields,
         body: Bytes,
     ) -> Result<Answer, Trouble> {
+        let mut token = self.tokens.token().await?;
+        let mut repeated = false;
+        loop {
+            self.belongs(session, token.as_ref())?;
+            let answer =
+                self.send_once(&method, session, fixed, fields.clone(), body.clone(), token.as_ref()).await;
+            let refused = matches!(answer, Err(Trouble::SignInRequired { .. })) && !repeated;
+            // A request that is refused for its token was not acted on (RFC 6750 §3.1).
+            match token.take().filter(|_| refused) {
+                Some(old) => match self.tokens.another(old).await? {
+                    Some(new) => token = Some(new),
+                    None => return answer,
+                },
+                None => return answer,
+            }
+            repeated = true;
+        }
+    }
+
+    /// A session goes on with the sign-in that it began with, or not at all: another one may be another person's, and what
+    /// an endpoint serves to nobody may be something else.
+    fn belongs(&self, session: &SessionId, token: Option<&Token>) -> Result<(), Trouble> {
+        let sign_in = token.map(|token| token.sign_in);
+        match (session.sign_in.get_or_init(|| sign_in), sign_in) {
+            (begun, now) if *begun == now => Ok(()),
+            (_, Some(_)) => Err(Trouble::SessionLost),
+            (_, None) => Err(self.sign_in_required(true, Challenge::default())),
+        }
+    }
+
+    fn sign_in_required(&self, had_token: bool, challenge: Challenge) -> Trouble {
+        Trouble::SignInRequired { had_token, login: self.tokens.login(), challenge: Box::new(challenge) }
+    }
+
+    /// What to say while the user is being asked to sign in.
+    pub fn waiting(&self) -> Option<Trouble> {
+        self.tokens.waiting()
+    }
+
+    /// Asks the user to sign in.
+    pub(super) async fn sign_in(&self, challenge: Challenge) -> Result<(), Trouble> {
+        self.tokens.sign_in(challenge).await
+    }
+
+    async fn send_once(
+        &self,
+        method: &Method,
+        session: &SessionId,
+        fixed: &HeaderMap,
+        fields: Fields,
+        body: Bytes,
+        token: Option<&Token>,
+    ) -> Result<Answer, Trouble> {
         if self.seal.is_closed() {
             return Err(Trouble::Sealed);
         }
         let mut headers = fixed.clone();
-        headers.reserve(fields.len() + 1);
-        if let Some(id) = &*session.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        headers.reserve(fields.len() + 2);
+        if let Some(token) = token {
+            headers.insert(AUTHORIZATION, bearer(token));
+        }
+        if let Some(id) = &*session.id.lock().unwrap_or_else(PoisonError::into_inner) {
             headers.insert(SESSION_ID, id.clone());
         }
         for (name, value) in fields {
             headers.append(name, value);
         }
         let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
+        *request.method_mut() = method.clone();
         *request.uri_mut() = self.target.clone();
         *request.headers_mut() = headers;
         let (response, body) = self.client.send(request).await.map_err(trouble)?.into_parts();
@@ -210,8 +268,8 @@ impl Http {
         session.adopt(&headers, &self.report);
         match status {
             300..=399 => return Err(self.redirect(status, &headers)),
-            401 => return Err(Trouble::SignInRequired { had_token: self.has_token }),
-            403 => return Err(Trouble::Forbidden { scope: insufficient_scope(&headers) }),
+            401 => return Err(self.sign_in_required(token.is_some(), Challenge::read(&headers))),
+            403 => return Err(self.forbidden(&Challenge::read(&headers))),
             _ => {}
         }
         if let Some(encoding) = headers.get(CONTENT_ENCODING)
@@ -222,6 +280,18 @@ impl Http {
         let success = (200..300).contains(&status);
         let limit = if success { self.limit } else { self.limit.min(MAX_ERROR_BODY) };
         Ok(Answer { status, media: media(&headers), headers, body: Body { inner: body, limit } })
+    }
+
+    /// Says what is missing, and has it remembered for the next sign-in.
+    fn forbidden(&self, challenge: &Challenge) -> Trouble {
+        let scopes = challenge.scope.as_ref().filter(|_| challenge.is_insufficient_scope());
+        if let Some(scopes) = scopes {
+            self.tokens.lacks(scopes);
+        }
+        Trouble::Forbidden {
+            scope: scopes.map(|scopes| visible(&scopes.join(" "), 200)),
+            login: self.tokens.login(),
+        }
     }
 
     fn redirect(&self, status: u16, headers: &HeaderMap) -> Trouble {
@@ -345,18 +415,14 @@ fn printable(value: &HeaderValue) -> String {
     visible(&String::from_utf8_lossy(value.as_bytes()), 80)
 }
 
-/// The scopes of an `insufficient_scope` challenge (RFC 6750 §3.1). Shown to a person, not acted on.
-fn insufficient_scope(headers: &HeaderMap) -> Option<String> {
-    headers.get_all(WWW_AUTHENTICATE).iter().find_map(|challenge| {
-        let text = challenge.to_str().ok()?;
-        let asked = text.contains("insufficient_scope");
-        let (_, scope) =
-            asked.then(|| text.split_once(" scope=\"").or_else(|| text.split_once(",scope=\"")))??;
-        Some(visible(scope.split('"').next().unwrap_or_default(), 200))
-    })
+/// `Authorization` (RFC 6750 §2.1).
+fn bearer(token: &Token) -> HeaderValue {
+    let mut value = checked_value(&format!("Bearer {}", token.access.0.expose_secret()));
+    value.set_sensitive(true);
+    value
 }
 
-/// config.rs and url.rs have checked that it is visible ASCII, which a header value always takes.
+/// config.rs, url.rs and token_endpoint.rs have checked that it is visible ASCII, which a header value always takes.
 fn checked_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

@@ -43,7 +43,7 @@ pub struct Opened {
     pub observed: Observed,
 }
 
-/// Opens the endpoint. `client` yields what the harness can do; only a legacy endpoint has to know it now.
+/// Opens the endpoint, at start with the user's sign-in where it asks for one. `client` yields what the harness can do; only a legacy endpoint has to know it now.
 /// `begun` is told of each session before it is used, so that it can be given up whatever comes.
 ///
 /// # Errors
@@ -56,13 +56,47 @@ pub async fn open(
     report: &Report,
     begun: &(dyn Fn(&Arc<Session>) + Sync),
 ) -> Result<Opened, Trouble> {
-    let (modern, inbox) = Session::new(Arc::clone(&http), Era::Modern, Client::default(), report.clone());
+    tokio::pin!(client);
+    let mut known = None;
+    let mut may_ask = patience == Patience::Start;
+    let mut may_be_replaced = true;
+    loop {
+        let client = async {
+            let client = match known.take() {
+                Some(client) => client,
+                None => client.as_mut().await,
+            };
+            known.insert(client).clone()
+        };
+        // Boxed: it is large, and is not polled once a call.
+        match Box::pin(open_once(&http, client, limits, patience, report, begun)).await {
+            // The user is asked once: a sign-in that is refused at once would be refused again.
+            Err(Trouble::SignInRequired { login: Some(_), challenge, .. }) if may_ask => {
+                may_ask = false;
+                http.sign_in(*challenge).await?;
+            }
+            // Somebody signed in elsewhere meanwhile: what was read so far was read with another sign-in.
+            Err(Trouble::SessionLost) if may_be_replaced => may_be_replaced = false,
+            opened => return opened,
+        }
+    }
+}
+
+async fn open_once(
+    http: &Arc<Http>,
+    client: impl Future<Output = Client>,
+    limits: &Limits,
+    patience: Patience,
+    report: &Report,
+    begun: &(dyn Fn(&Arc<Session>) + Sync),
+) -> Result<Opened, Trouble> {
+    let (modern, inbox) = Session::new(Arc::clone(http), Era::Modern, Client::default(), report.clone());
     begun(&modern);
     let opened = match discover(&modern, patience).await? {
         Some(result) => (modern, inbox, result),
         None => {
             report.verbose(|| "the endpoint is of the initialize era".into());
-            initialize(http, client.await, patience, report, begun).await?
+            initialize(Arc::clone(http), client.await, patience, report, begun).await?
         }
     };
     let (session, unsolicited, result) = opened;

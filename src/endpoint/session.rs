@@ -426,8 +426,15 @@ impl Session {
                         });
                         return;
                     }
+                    // The session belongs to a sign-in that is no more.
+                    Err(Trouble::SessionLost) => {
+                        session.lost();
+                        return;
+                    }
                     Err(
-                        Trouble::Redirect { .. } | Trouble::SignInRequired { .. } | Trouble::Forbidden { .. },
+                        Trouble::Redirect { .. }
+                        | Trouble::SignInRequired { login: None, .. }
+                        | Trouble::Forbidden { .. },
                     ) => return,
                     Ok(_) | Err(_) => drop(session),
                 }

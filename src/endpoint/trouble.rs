@@ -1,6 +1,9 @@
 //! What can go wrong between us and the endpoint, with the words for a program and for a person.
 
 use std::fmt;
+use std::sync::Arc;
+
+use super::challenge::Challenge;
 
 /// Why a request to the endpoint has no usable answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,11 +57,28 @@ pub enum Trouble {
     SignInRequired {
         /// A token was sent.
         had_token: bool,
+        /// The command that signs in, where that is possible.
+        login: Option<Arc<str>>,
+        /// What the endpoint says about it.
+        challenge: Box<Challenge>,
+    },
+    /// The token is there to be had, and is not.
+    SignIn {
+        /// What kind of trouble it is.
+        kind: SignInTrouble,
+        /// What is wrong, whose fault it is and what to do, for a person.
+        why: Arc<str>,
+        /// The command that signs in.
+        login: Arc<str>,
+        /// Seconds to wait (RFC 9110 §10.2.3).
+        retry_after: Option<u64>,
     },
     /// 403.
     Forbidden {
         /// The scopes the endpoint asks for (RFC 6750 §3.1 `insufficient_scope`).
         scope: Option<String>,
+        /// The command that signs in, where that is possible.
+        login: Option<Arc<str>>,
     },
     /// The endpoint answered a request of our own with a JSON-RPC error.
     Refused {
@@ -82,6 +102,19 @@ pub enum Trouble {
     Sealed,
 }
 
+/// Why a sign-in has no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignInTrouble {
+    /// The user is being asked.
+    Waiting,
+    /// It could not be renewed for the moment, and is kept.
+    Passing,
+    /// It was refused, timed out, or is not possible.
+    Failed,
+    /// Its file cannot be read or written.
+    Store,
+}
+
 impl Trouble {
     /// A word for programs: `data.reason` of the JSON-RPC error.
     pub fn reason(&self) -> &'static str {
@@ -99,8 +132,14 @@ impl Trouble {
             Trouble::TooLarge { .. } => "too_large",
             Trouble::SessionLost => "session_lost",
             Trouble::SignInRequired { .. } => "sign_in_required",
-            Trouble::Forbidden { scope: Some(_) } => "insufficient_scope",
-            Trouble::Forbidden { scope: None } => "forbidden",
+            Trouble::SignIn { kind, .. } => match kind {
+                SignInTrouble::Waiting => "sign_in_pending",
+                SignInTrouble::Passing => "sign_in_unavailable",
+                SignInTrouble::Failed => "sign_in_required",
+                SignInTrouble::Store => "sign_in_store",
+            },
+            Trouble::Forbidden { scope: Some(_), .. } => "insufficient_scope",
+            Trouble::Forbidden { scope: None, .. } => "forbidden",
             Trouble::Refused { .. } => "refused",
             Trouble::NotMcp(_) => "not_mcp",
             Trouble::TimedOut { .. } => "timed_out",
@@ -126,7 +165,7 @@ impl Trouble {
     /// After how many seconds the endpoint asks to be tried again.
     pub fn retry_after(&self) -> Option<u64> {
         match self {
-            Trouble::HttpStatus { retry_after, .. } => *retry_after,
+            Trouble::HttpStatus { retry_after, .. } | Trouble::SignIn { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
@@ -135,6 +174,7 @@ impl Trouble {
     pub fn is_passing(&self) -> bool {
         match self {
             Trouble::Unreachable(_) | Trouble::ConnectionLost => true,
+            Trouble::SignIn { kind, .. } => *kind == SignInTrouble::Passing,
             Trouble::HttpStatus { status, .. } => *status == 429 || *status >= 500,
             _ => false,
         }
@@ -170,8 +210,21 @@ impl Trouble {
             Trouble::Redirect { .. } => {
                 "redirects are never followed; ask the operator for the final URL".into()
             }
-            Trouble::SignInRequired { .. } => "give a valid token with --token-file or MCP_HASP_TOKEN".into(),
-            Trouble::Forbidden { .. } => "ask the operator for access with this token".into(),
+            Trouble::SignInRequired { login: Some(login), .. }
+            | Trouble::Forbidden { scope: Some(_), login: Some(login) } => {
+                format!("run {login} in a terminal, then try again")
+            }
+            Trouble::SignInRequired { login: None, .. } => {
+                "give a valid token with --token-file or MCP_HASP_TOKEN".into()
+            }
+            Trouble::SignIn { kind: SignInTrouble::Passing, .. } => {
+                "it passes by itself: try again in a moment".into()
+            }
+            Trouble::SignIn { login, .. } => format!("then run {login} in a terminal"),
+            Trouble::Forbidden { login: Some(_), .. } => {
+                "ask the operator for access with this sign-in".into()
+            }
+            Trouble::Forbidden { login: None, .. } => "ask the operator for access with this token".into(),
             Trouble::HttpStatus { status: 429, .. } => "wait, then start again".into(),
             Trouble::HttpStatus { status, .. } if *status >= 500 => {
                 "the endpoint is at fault; start again later or tell its operator".into()
@@ -227,16 +280,17 @@ impl fmt::Display for Trouble {
                 )
             }
             Trouble::SessionLost => f.write_str("the endpoint no longer knows the session"),
-            Trouble::SignInRequired { had_token: true } => {
+            Trouble::SignIn { why, .. } => f.write_str(why),
+            Trouble::SignInRequired { had_token: true, .. } => {
                 f.write_str("the endpoint does not accept the token (HTTP 401)")
             }
-            Trouble::SignInRequired { had_token: false } => {
+            Trouble::SignInRequired { had_token: false, .. } => {
                 f.write_str("the endpoint asks for a sign-in (HTTP 401)")
             }
-            Trouble::Forbidden { scope: Some(scope) } => {
+            Trouble::Forbidden { scope: Some(scope), .. } => {
                 write!(f, "the token lacks the scope {scope} (HTTP 403)")
             }
-            Trouble::Forbidden { scope: None } => f.write_str("the endpoint refuses access (HTTP 403)"),
+            Trouble::Forbidden { scope: None, .. } => f.write_str("the endpoint refuses access (HTTP 403)"),
             Trouble::Refused { method, code, message } => {
                 write!(f, "the endpoint answered {method} with error {code}: {message}")
             }

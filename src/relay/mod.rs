@@ -35,7 +35,7 @@ use crate::wire::request::progress_token;
 use crate::wire::{Client, Declared, Era, Malformed, Message, Object, Payload, json, meta, parse};
 
 use calls::{Calls, NotTaken};
-pub use opening::{Accept, NotOpened};
+pub use opening::{Accept, Authorized, NotOpened};
 use subscriptions::Subscriptions;
 
 /// The first message is answered within 20 s whatever happens; this leaves room for a slow machine.
@@ -102,7 +102,6 @@ pub enum Ending {
 }
 
 /// What a run serves.
-#[derive(Debug)]
 pub struct Endpoint {
     /// The way to it.
     pub http: Arc<Http>,
@@ -110,6 +109,14 @@ pub struct Endpoint {
     pub seal: Arc<Seal>,
     /// What the user agreed to.
     pub pin: Pin,
+    /// With what the surface was read, once it was.
+    pub authorization: Authorized,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").field("http", &self.http).field("pin", &self.pin).finish_non_exhaustive()
+    }
 }
 
 /// Who sent a request, as far as its own claim goes.
@@ -164,7 +171,7 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (stdout, lines) = Stdout::new();
-    let Endpoint { http, seal, pin } = endpoint;
+    let Endpoint { http, seal, pin, authorization } = endpoint;
     let (subscriptions, changes) = Subscriptions::new();
     let relay = Arc::new(Relay {
         questions: Questions::new(stdout.clone()),
@@ -189,7 +196,7 @@ where
     let gone = CancellationToken::new();
     let writer = tokio::spawn(write_until_gone(output, lines, gone.clone()));
     let (failed, failure) = tokio::sync::oneshot::channel();
-    relay.spawn(Arc::clone(&relay).keep_open(pin, accept, failed));
+    relay.spawn(Arc::clone(&relay).keep_open(pin, authorization, accept, failed));
     relay.spawn(Arc::clone(&relay).keep_subscriptions(changes));
 
     let mut stdin = Stdin::new(input, limits.message_bytes);

@@ -11,7 +11,7 @@ use super::wishes::Again;
 use super::{FIRST_ANSWER, Open, Phase, Relay, refusal};
 use crate::endpoint::opening::open;
 use crate::endpoint::{Opened, OwnMethod, Patience, Session, Trouble, read_again};
-use crate::surface::{Gate, Mismatch, Observed, Pin, Unverified, Verified};
+use crate::surface::{Authorization, Gate, Mismatch, Observed, Pin, Unverified, Verified};
 use crate::wire::{Client, Era};
 
 /// How long a legacy endpoint waits to hear what the harness can do.
@@ -34,6 +34,9 @@ pub enum NotOpened {
 
 /// Called once, with the surface that was verified at start, before anything is served; an error ends the run.
 pub type Accept = Box<dyn FnOnce(&Verified) -> Result<(), String> + Send>;
+
+/// Says with what the endpoint was opened.
+pub type Authorized = Box<dyn Fn() -> Authorization + Send>;
 
 /// The sessions that the endpoint gave us and that were not given up.
 #[derive(Debug, Default)]
@@ -79,9 +82,10 @@ impl Relay {
         self.try_again();
         let first = self.started + FIRST_ANSWER;
         let deadline = if Instant::now() < first { first } else { Instant::now() + FIRST_ANSWER };
-        tokio::time::timeout_at(deadline, self.settled())
-            .await
-            .unwrap_or(Err(Trouble::TimedOut { seconds: FIRST_ANSWER.as_secs() }))
+        tokio::time::timeout_at(deadline, self.settled()).await.unwrap_or_else(|_| {
+            let seconds = FIRST_ANSWER.as_secs();
+            Err(self.http.waiting().unwrap_or(Trouble::TimedOut { seconds }))
+        })
     }
 
     /// The same for a request of the harness, with the error that it gets.
@@ -180,10 +184,11 @@ impl Relay {
     pub(super) async fn keep_open(
         self: Arc<Self>,
         pin: Pin,
+        authorization: Authorized,
         accept: Accept,
         failed: oneshot::Sender<NotOpened>,
     ) {
-        let mut current = match self.open_first(pin, accept).await {
+        let mut current = match self.open_first(pin, authorization, accept).await {
             Ok(open) => open,
             Err(why) => {
                 // From here on nobody opens it again.
@@ -216,7 +221,12 @@ impl Relay {
         }
     }
 
-    async fn open_first(self: &Arc<Self>, pin: Pin, accept: Accept) -> Result<Arc<Open>, NotOpened> {
+    async fn open_first(
+        self: &Arc<Self>,
+        mut pin: Pin,
+        authorization: Authorized,
+        accept: Accept,
+    ) -> Result<Arc<Open>, NotOpened> {
         let client = async {
             let mut declared = self.declared.subscribe();
             let known = tokio::time::timeout(ACQUAINTANCE, declared.wait_for(Option::is_some)).await;
@@ -226,6 +236,7 @@ impl Relay {
         let opened = self.open(client, Patience::Start).await.map_err(NotOpened::Trouble)?;
         let Opened { session, unsolicited, observed } = opened;
         let offers = observed.offers;
+        pin.authorization = authorization();
         let refused = match pin.verify(observed) {
             Ok(verified) => match accept(&verified) {
                 Ok(()) => {

@@ -1,6 +1,6 @@
 //! Reasons → JSON-RPC errors. Codes outside the range the specification reserves; programs read `data.reason`.
 
-use crate::endpoint::Trouble;
+use crate::endpoint::{SignInTrouble, Trouble};
 use crate::report::quoted;
 use crate::surface::gate::{Refusal, Withheld};
 use crate::wire::code::{INTERNAL, INVALID_PARAMS};
@@ -40,10 +40,33 @@ pub fn trouble(found: &Trouble, during: &str) -> String {
         Trouble::NotMcp(_) if during == "opening" => {
             "no MCP server that this version can talk to; the reason is on stderr".into()
         }
+        Trouble::SignIn { kind, login, .. } => sign_in(*kind, login),
+        Trouble::SignInRequired { login: Some(_), .. } | Trouble::Forbidden { login: Some(_), .. } => {
+            format!("{found}; {}", found.advice())
+        }
         Trouble::Redirect { .. } => format!("{found}; {}", found.advice()),
         _ => found.to_string(),
     };
     error(INTERNAL, &message, Some(&data))
+}
+
+/// Our own words alone: what an authorization server says is on stderr.
+fn sign_in(kind: SignInTrouble, login: &str) -> String {
+    match kind {
+        SignInTrouble::Waiting => format!(
+            "a sign-in waits for the user in the browser; once it is done, try again; or run {login} in a terminal"
+        ),
+        SignInTrouble::Passing => {
+            "the sign-in cannot be renewed for the moment, and is kept; the reason is on stderr, try again in a moment"
+                .into()
+        }
+        SignInTrouble::Failed => format!(
+            "there is no sign-in; the reason is on stderr; run {login} in a terminal, then try again"
+        ),
+        SignInTrouble::Store => format!(
+            "the stored sign-in cannot be used; the reason is on stderr; put that right, or run {login} in a terminal"
+        ),
+    }
 }
 
 /// The surface is not the pinned one any more.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::wishes::Again;
 use super::{Open, Relay};
 use crate::endpoint::{Backoff, Filter, Trouble, WatchEvent};
 use crate::surface::Kind;
@@ -52,6 +53,8 @@ impl Relay {
                     self.look_if(watched);
                     return self.report.verbose(|| format!("the endpoint announces no changes: {trouble}"));
                 }
+                // It was replaced by another sign-in's.
+                Err(Trouble::SessionLost) => return self.reopen(open.generation, Again::Lost),
                 Err(_) => {}
             }
             tokio::time::sleep(backoff.pause()).await;

@@ -43,9 +43,8 @@ impl AttemptLock {
     /// The file may not be read or cannot be removed.
     pub fn read(&self) -> Result<Option<Pending>, StoreProblem> {
         let Some(text) = self.store.text(&self.path)? else { return Ok(None) };
-        let stored = text.ok().and_then(|text| serde_json::from_str::<Stored<Pending>>(&text).ok());
-        match stored.filter(|stored| stored.format == FORMAT && stored.version == VERSION) {
-            Some(Stored { pending, .. }) => {
+        match text.ok().and_then(|text| parse(&text)) {
+            Some(pending) => {
                 self.conceal(&pending);
                 Ok(Some(pending))
             }
@@ -80,6 +79,11 @@ impl AttemptLock {
         self.store.conceal_client(&pending.client);
         self.store.conceal_secret(&pending.verifier.0);
     }
+}
+
+pub(super) fn parse(text: &str) -> Option<Pending> {
+    let stored: Stored<Pending> = serde_json::from_str(text).ok()?;
+    (stored.format == FORMAT && stored.version == VERSION).then_some(stored.pending)
 }
 
 impl fmt::Debug for AttemptLock {

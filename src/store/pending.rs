@@ -37,6 +37,6 @@ pub struct Pending {
     /// The scopes that were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// When it is given up, in seconds since 1970.
+    /// When it is given up, in milliseconds since 1970; 0: it ended without success.
     pub until: u64,
 }

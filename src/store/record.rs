@@ -20,6 +20,9 @@ pub struct Record {
     /// Where tokens are revoked (RFC 7009), if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
+    /// When the user signed in, in milliseconds since 1970: tells one sign-in from the next.
+    #[serde(default)]
+    pub signed_in_at: u64,
     /// The scopes that the last sign-in asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
@@ -80,7 +83,7 @@ pub enum ClientOrigin {
     Registered,
 }
 
-/// What a token endpoint answered. Times are in seconds since 1970.
+/// What a token endpoint answered. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
     /// For the endpoint.

@@ -15,6 +15,7 @@ use super::exclusive::Exclusive;
 use super::exposed::text_of;
 use super::file::{self, FileProblem, Mode};
 use super::format::{SignIns, Unreadable, Unusable};
+use super::pending::Pending;
 use super::place::{sign_in_path, sign_ins_folder};
 use super::problem::StoreProblem;
 use super::record::{Client, Record};
@@ -111,6 +112,12 @@ impl Store {
         let path = self.guard(url, "attempt")?;
         let pending = sign_in_path(&self.folder, url, "json");
         Ok(Exclusive::attempt(&path)?.map(|held| AttemptLock::new(self.clone(), pending, held)))
+    }
+
+    /// The sign-in that another process conducts, as far as it can be read. Whoever only looks puts nothing right.
+    pub fn pending(&self, url: &str) -> Option<Pending> {
+        let text = self.text(&sign_in_path(&self.folder, url, "json")).ok()??;
+        super::attempt::parse(&text.ok()?)
     }
 
     /// Where a lock of a URL is. Its folder is there and private.
@@ -381,6 +388,7 @@ pub(super) mod tests {
             client: client(),
             token_endpoint: "https://as.example/token".into(),
             revocation_endpoint: None,
+            signed_in_at: 1,
             asked: vec!["tools".into()],
             granted: Vec::new(),
             missing: Vec::new(),
