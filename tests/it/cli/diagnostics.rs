@@ -158,15 +158,5 @@ async fn an_argument_that_is_no_text_is_a_bad_command_line() {
 
 #[tokio::test]
 async fn what_is_not_built_yet_says_so() {
-    for mode in ["--login", "--logout", "--status"] {
-        refused(&[mode], 64, &[mode, "not built yet"]).await;
-    }
     refused(&["--print-config", "claude"], 64, &["--print-config", "not built yet"]).await;
-    run(&["--status"], &[]).await.failed(64, &["--status", "not built yet"]);
-}
-
-/// A pin that is asked for and not enforced would be worse than none.
-#[tokio::test]
-async fn what_would_protect_and_is_not_built_yet_is_refused() {
-    refused(&["--issuer", "https://a.example"], 64, &["--issuer"]).await;
 }

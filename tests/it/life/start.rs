@@ -69,6 +69,7 @@ async fn start_fails(endpoint_era: Era, reply: fn() -> Reply, code: i32, reasons
         .on("server/discover", move |_| reply())
         .on("initialize", move |_| reply())
         .allow_unknown()
+        .answers_probes()
         .start()
         .await;
     let mut harness = Harness::start(&endpoint.url(), &["--quiet"]);
@@ -128,7 +129,7 @@ async fn an_endpoint_that_only_fails_ends_the_start_with_69() {
 async fn an_endpoint_that_asks_for_a_sign_in_ends_the_start_with_77() {
     let reasons = ["sign_in_required", "start_failed"];
     let stderr = start_fails(Era::Modern, || Reply::status(401), 77, &reasons).await;
-    assert!(stderr.contains("--token"), "it says what to do: {stderr}");
+    assert!(stderr.contains("--issuer") && stderr.contains("--token-file"), "it says what to do: {stderr}");
     start_fails(Era::Legacy, || Reply::full(401, "text/html", "<p>who?</p>"), 77, &reasons).await;
 }
 

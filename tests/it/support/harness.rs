@@ -44,7 +44,7 @@ impl Launch {
         self
     }
 
-    /// One more environment variable. Nothing is inherited but PATH; HOME is a directory of this test alone.
+    /// One more environment variable. Nothing is inherited; HOME is a directory of this test alone.
     pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
         self.command.env(name, value);
         self
@@ -231,10 +231,8 @@ impl Harness {
     pub fn launch_bare() -> Launch {
         let home = TempDir::new().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-hasp"));
-        command.env_clear().env("HOME", home.path());
-        if let Some(path) = std::env::var_os("PATH") {
-            command.env("PATH", path);
-        }
+        // An empty PATH: no test opens a tab in the browser of whoever runs it.
+        command.env_clear().env("HOME", home.path()).env("PATH", home.path().join("bin"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         Launch { command, home, stderr_full: false }
     }

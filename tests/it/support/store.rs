@@ -5,7 +5,7 @@ use std::{io::Write as _, path::Path};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::authority::{AuthMethod, Authority, now};
+use super::authority::{AuthMethod, Authority};
 
 /// The name of the file.
 const NAME: &str = "oauth.json";
@@ -102,8 +102,9 @@ impl SignIn {
             "resource": resource,
             "client": known,
             "token_endpoint": metadata["token_endpoint"],
+            "signed_in_at": now_in_ms(),
             "tokens": {
-                "access": access, "refresh": refresh, "obtained_at": now(), "expires_at": now() + 3600,
+                "access": access, "refresh": refresh, "obtained_at": now_in_ms(), "expires_at": now_in_ms() + 3_600_000,
             },
         });
         if metadata["revocation_endpoint"].is_string() {
@@ -119,8 +120,8 @@ impl SignIn {
     /// Obtained that many seconds ago, and ending that many seconds from now (negative: it has ended).
     pub fn times(self, obtained_ago: u64, ends_in: i64) -> Self {
         self.change(|record| {
-            record["tokens"]["obtained_at"] = (now() - obtained_ago).into();
-            record["tokens"]["expires_at"] = now().saturating_add_signed(ends_in).into();
+            record["tokens"]["obtained_at"] = (now_in_ms() - 1000 * obtained_ago).into();
+            record["tokens"]["expires_at"] = now_in_ms().saturating_add_signed(1000 * ends_in).into();
         })
     }
 
@@ -136,6 +137,12 @@ impl SignIn {
         change(&mut self.record);
         self
     }
+}
+
+/// Milliseconds since 1970.
+pub fn now_in_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    since.as_millis().try_into().unwrap()
 }
 
 #[cfg(unix)]
