@@ -37,6 +37,7 @@ mod rounds;
 mod self_tests;
 mod self_tests_authority;
 mod sessions;
+mod signin;
 mod skills;
 mod streams;
 mod subscriptions;
