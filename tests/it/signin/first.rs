@@ -71,7 +71,7 @@ async fn signing_out_revokes_both_tokens_and_forgets_them() {
 #[tokio::test]
 async fn signing_out_forgets_also_where_revoking_fails_and_says_so() {
     let place = Place::new().await;
-    place.authority.set("/revoke", |_| (503, vec![], "{}".into()).into());
+    place.authority.set("/revoke", |_| (503, vec![], "{}".into()));
     let _ = place.stored();
     let run = place.launch().arg("--logout").run().await;
     assert_eq!(run.code, 0, "{}", run.stderr);

@@ -13,7 +13,7 @@ async fn an_expired_token_is_renewed_before_the_first_request() {
     works(&mut harness, Era::Modern).await;
     leaves(harness).await;
     assert_eq!((place.authority.refreshes(), place.authority.spent_reuses()), (1, 0));
-    assert!(place.authority.requests_of("/token").iter().all(|request| request.form.get("scope").is_none()));
+    assert!(place.authority.requests_of("/token").iter().all(|request| !request.form.contains_key("scope")));
     let record = place.record();
     assert_ne!(record["tokens"]["refresh"], sign_in.refresh);
     assert_ne!(record["tokens"]["access"], sign_in.access);
