@@ -10,6 +10,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use url::form_urlencoded;
+use zeroize::Zeroizing;
+
 use crate::secret::Secret;
 
 /// How loud a line is.
@@ -127,6 +130,8 @@ pub struct Report {
 const SHORTEST_SECRET: usize = 4;
 /// Secrets that are looked out for. Only session ids become more with time; the newest matter.
 const MOST_SECRETS: usize = 1024;
+/// What stands in the place of one.
+const REDACTED: &str = "[redacted]";
 
 #[derive(Debug)]
 enum Entry {
@@ -159,29 +164,34 @@ impl Report {
         self
     }
 
-    /// Looks out for a secret from now on: an endpoint may put into its own words what it was sent.
+    /// Looks out for a secret from now on: an endpoint may put into its own words what it was sent, in the spelling of a
+    /// form or of JSON, too.
     pub fn conceal(&self, secret: &str) {
         if secret.len() < SHORTEST_SECRET {
             return;
         }
         let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        if secrets.iter().any(|known| known.expose_secret() == secret) {
-            return;
+        let in_a_form =
+            Zeroizing::new(form_urlencoded::byte_serialize(secret.as_bytes()).collect::<String>());
+        let in_json = Zeroizing::new(serde_json::Value::from(secret).to_string());
+        let in_json = in_json.trim_matches('"');
+        for spelling in [secret, &in_a_form, in_json, &visible(secret, usize::MAX)] {
+            if secrets.iter().any(|known| known.expose_secret() == spelling) {
+                continue;
+            }
+            if secrets.len() == MOST_SECRETS {
+                secrets.pop();
+            }
+            secrets.push(Secret::new(spelling.to_owned()));
         }
-        if secrets.len() == MOST_SECRETS {
-            secrets.pop();
-        }
-        secrets.push(Secret::new(secret.to_owned()));
     }
 
     fn without_secrets(&self, message: &str) -> String {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         secrets.iter().fold(message.to_owned(), |text, secret| {
-            if text.contains(secret.expose_secret()) {
-                text.replace(secret.expose_secret(), "[redacted]")
-            } else {
-                text
-            }
+            let secret = secret.expose_secret();
+            let text = if text.contains(secret) { text.replace(secret, REDACTED) } else { text };
+            without_cut(text, secret)
         })
     }
 
@@ -300,6 +310,25 @@ impl Report {
     }
 }
 
+/// Where a text was cut in the middle of a secret, its beginning goes too.
+fn without_cut(mut text: String, secret: &str) -> String {
+    let mut from = 0;
+    while let Some(cut) = text.get(from..).and_then(|rest| rest.find('…')).map(|at| from + at) {
+        let before = text.get(..cut).unwrap_or_default();
+        let beginnings = secret.char_indices().map(|(at, _)| at).filter(|at| *at >= SHORTEST_SECRET);
+        let longest =
+            beginnings.rev().find(|end| secret.get(..*end).is_some_and(|part| before.ends_with(part)));
+        match longest {
+            Some(length) => {
+                text.replace_range(cut - length..cut, REDACTED);
+                from = cut - length + REDACTED.len() + '…'.len_utf8();
+            }
+            None => from = cut + '…'.len_utf8(),
+        }
+    }
+    text
+}
+
 fn json_line(level: Level, message: String) -> String {
     format!("{{\"level\":\"{}\",\"message\":{}}}\n", level.name(), serde_json::Value::from(message))
 }
@@ -375,6 +404,19 @@ mod tests {
         report.conceal("tok-1234");
         report.conceal("abc");
         assert_eq!(report.without_secrets("bad tok-1234, abc"), "bad [redacted], abc");
+    }
+
+    #[test]
+    fn no_spelling_and_no_beginning_of_a_secret_is_said() {
+        let report = Report::start(Level::Error, Format::Text);
+        report.conceal("a+b/\"c\\d");
+        for spelled in ["a+b/\"c\\d", "a%2Bb%2F%22c%5Cd", r#"a+b/\"c\\d"#] {
+            assert_eq!(report.without_secrets(&format!("<{spelled}>")), "<[redacted]>", "{spelled}");
+        }
+        report.conceal("tok-123456");
+        let said = |text: &str| report.without_secrets(text);
+        assert_eq!(said("it was tok-12… or tok-1…, not tok…"), "it was [redacted]… or [redacted]…, not tok…");
+        assert_eq!(said("… é… tok-123456…"), "… é… [redacted]…");
     }
 
     #[test]

@@ -235,6 +235,7 @@ async fn finish(
             return Err(problem);
         }
     };
+    keeper.report.conceal(code.0.expose_secret());
     let (inner, pending) = (Arc::clone(keeper), pending.clone());
     // A code is spent once: what comes of it is stored, even if nobody waits for it any more.
     let stored = keeper.tasks.spawn(Box::pin(async move {

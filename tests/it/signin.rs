@@ -2,6 +2,7 @@
 
 mod first;
 mod kept;
+mod secrets;
 
 use crate::support::{
     Authority, AuthorityBuilder, ConfigDir, Endpoint, EndpointBuilder, Era, Harness, Launch, SignIn,

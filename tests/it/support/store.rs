@@ -56,6 +56,13 @@ impl ConfigDir {
         }
     }
 
+    /// Changes the record of one URL, as somebody else would.
+    pub fn change_record(&self, url: &str, change: impl FnOnce(&mut Value)) {
+        let mut whole = self.read();
+        change(&mut whole["sign_ins"][url]);
+        self.write_raw(&whole.to_string());
+    }
+
     /// The record of one URL as it is now; `Null` where there is none.
     pub fn record(&self, url: &str) -> Value {
         self.read()["sign_ins"][url].clone()
