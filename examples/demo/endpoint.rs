@@ -6,12 +6,11 @@
 //!
 //! A request goes `door` (is it well formed?) → `route` (which method?) → an answer, or for the long call a
 //! stream. What the endpoint shows of itself can be changed while it runs: its tools, and the surface hash that it
-//! declares. Sign-in belongs in `door`, change announcements and the status resources of a channel beside `route`.
+//! declares; and it can be protected, by the authorization server of `authority.rs`. Change announcements and the status
+//! resources of a channel belong beside `route`.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
-use std::hash::{BuildHasher, Hasher};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -20,21 +19,19 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HOST, ORIGIN};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::header::{
+    ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, WWW_AUTHENTICATE,
+};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
 
 use crate::Result;
+use crate::authority::{self, Authority};
 use crate::lighthouse::{self, Deed, Edition};
+use crate::server::{self, Answer, Server, unguessable};
 
 /// The one revision this endpoint speaks.
 pub(crate) const VERSION: &str = "2026-07-28";
@@ -45,7 +42,7 @@ pub(crate) struct Endpoint {
     pub(crate) url: String,
     desk: Arc<Desk>,
     journal: mpsc::UnboundedReceiver<Entry>,
-    accepting: JoinHandle<()>,
+    _server: Server,
 }
 
 /// One line of the journal: what the endpoint saw, and when.
@@ -67,14 +64,24 @@ pub(crate) enum Seen {
 impl Endpoint {
     /// Opens the port and starts to serve.
     pub(crate) async fn start() -> Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let listener = server::listener().await?;
         let authority = listener.local_addr()?.to_string();
         let (note, journal) = mpsc::unbounded_channel();
         let url = format!("http://{authority}/mcp");
         let shown = Mutex::default();
-        let desk = Arc::new(Desk { authority, note, questions: Mutex::default(), shown });
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&desk)));
-        Ok(Self { url, desk, journal, accepting })
+        let desk = Desk { authority, note, questions: Mutex::default(), shown, protection: Mutex::default() };
+        let desk = Arc::new(desk);
+        let serving = Arc::clone(&desk);
+        let server = Server::start(listener, move |request| {
+            let desk = Arc::clone(&serving);
+            async move { serve(&desk, request).await }
+        });
+        Ok(Self { url, desk, journal, _server: server })
+    }
+
+    /// From now on every request needs a token of this authorization server.
+    pub(crate) fn protect(&self, authority: &Authority) {
+        *self.desk.protection.lock().unwrap_or_else(PoisonError::into_inner) = Some(authority.desk());
     }
 
     /// From now on the endpoint lists the tools of this edition, and declares this hash in the `_meta` of each result.
@@ -101,12 +108,6 @@ impl Endpoint {
     }
 }
 
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 /// What the endpoint shows of itself.
 #[derive(Clone, Copy, Default)]
 struct Shown {
@@ -121,6 +122,8 @@ struct Desk {
     /// Questions that wait for a person, by `requestState`.
     questions: Mutex<HashMap<String, Question>>,
     shown: Mutex<Shown>,
+    /// Whose tokens are asked for, where they are.
+    protection: Mutex<Option<Arc<authority::Desk>>>,
 }
 
 /// An answer counts only for the call that asked: same tool, same arguments.
@@ -138,9 +141,7 @@ impl Desk {
 
     /// Remembers a question under a handle that cannot be guessed and is good for one answer.
     fn remember(&self, question: Question) -> String {
-        // two differently seeded hashers: 128 bits that only this process knows
-        let [high, low] = [(); 2].map(|()| RandomState::new().build_hasher().finish());
-        let handle = format!("{high:016x}{low:016x}");
+        let handle = unguessable();
         self.questions().insert(handle.clone(), question);
         handle
     }
@@ -154,25 +155,10 @@ impl Desk {
     }
 }
 
-async fn accept(listener: TcpListener, desk: Arc<Desk>) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => {
-                let Ok((socket, _)) = accepted else { continue };
-                let desk = Arc::clone(&desk);
-                let service = service_fn(move |request| {
-                    let desk = Arc::clone(&desk);
-                    async move { Ok::<_, Infallible>(serve(&desk, request).await) }
-                });
-                connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(socket), service));
-            }
-            Some(_) = connections.join_next() => {}
-        }
-    }
-}
-
 async fn serve(desk: &Arc<Desk>, request: Request<Incoming>) -> Response<Answer> {
+    if let Some(instead) = sign_in_first(desk, &request) {
+        return instead;
+    }
     match door(desk, request).await {
         Ok(call) => {
             desk.note(Seen::Arrived(call.label()));
@@ -183,6 +169,24 @@ async fn serve(desk: &Arc<Desk>, request: Request<Incoming>) -> Response<Answer>
             error.response(&id)
         }
     }
+}
+
+/// Where the endpoint is protected: no request without a token, and a document that says where to get one (RFC 9728).
+fn sign_in_first(desk: &Desk, request: &Request<Incoming>) -> Option<Response<Answer>> {
+    let protection = desk.protection.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+    if request.method() == Method::GET && request.uri().path() == METADATA_PATH {
+        return Some(server::json(&protection.protected_resource_metadata()));
+    }
+    if protection.lets_in(header(request.headers(), AUTHORIZATION.as_str())) {
+        return None;
+    }
+    let mut response = server::respond(StatusCode::UNAUTHORIZED, "text/plain", "sign in first");
+    let challenge =
+        format!(r#"Bearer resource_metadata="http://{}{METADATA_PATH}", scope="lighthouse""#, desk.authority);
+    if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    Some(response)
 }
 
 // === the door: what a request must look like ===
@@ -465,13 +469,10 @@ fn watch(desk: &Arc<Desk>, call: &Call) -> Response<Answer> {
             }
         }
     });
-    respond(StatusCode::OK, "text/event-stream", Answer::new(Events(body)))
+    server::streamed(StatusCode::OK, "text/event-stream", Answer::new(Events(body)))
 }
 
 // === what goes back ===
-
-/// The body of a response: one JSON text, or a stream of events.
-type Answer = BoxBody<Bytes, Infallible>;
 
 /// The body of the long call. Hyper drops it as soon as the caller has hung up, which closes the channel.
 struct Events(mpsc::Receiver<Bytes>);
@@ -530,24 +531,17 @@ impl Error {
         if let Some(data) = &self.data {
             error["data"] = data.clone();
         }
-        let body = Full::from(json_rpc(id, "error", &error.to_string())).boxed();
-        let mut response = respond(self.status, "application/json", body);
+        let body = json_rpc(id, "error", &error.to_string());
+        let mut response = server::respond(self.status, "application/json", body);
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
-            response.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("POST"));
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         }
         response
     }
 }
 
 fn answered(id: &Value, result: &str) -> Response<Answer> {
-    respond(StatusCode::OK, "application/json", Full::from(json_rpc(id, "result", result)).boxed())
-}
-
-fn respond(status: StatusCode, kind: &'static str, body: Answer) -> Response<Answer> {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
-    response
+    server::respond(StatusCode::OK, "application/json", json_rpc(id, "result", result))
 }
 
 fn json_rpc(id: &Value, kind: &str, payload: &str) -> String {
@@ -579,6 +573,8 @@ fn server_info() -> Value {
 /// Any namespace will do: mcp-hasp goes by the last segment.
 const SURFACE_HASH: &str = "com.example/surfaceHash";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The path of the endpoint, behind the well-known part (RFC 9728 §3.1).
+const METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 const MAX_BODY: usize = 1024 * 1024;
 /// Time between two progress notifications of `watch`.
 const STEP: Duration = Duration::from_millis(300);

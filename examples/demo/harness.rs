@@ -6,12 +6,12 @@
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -43,7 +43,7 @@ pub(crate) struct Harness {
     stdin: ChildStdin,
     stdout: Lines<BufReader<ChildStdout>>,
     /// What the child says on stderr, line by line.
-    heard: Arc<Mutex<Vec<String>>>,
+    heard: watch::Receiver<Vec<String>>,
     hearing: JoinHandle<()>,
     next_id: i64,
 }
@@ -98,12 +98,11 @@ impl Harness {
         let stderr = child.stderr.take().ok_or("mcp-hasp has no stderr")?;
 
         // a pipe that nobody empties would stop the child one day
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let words = Arc::clone(&heard);
+        let (words, heard) = watch::channel(Vec::new());
         let hearing = tokio::spawn(async move {
             let mut lines = BufReader::new(stderr).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                words.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+                words.send_modify(|words| words.push(line));
             }
         });
 
@@ -154,6 +153,17 @@ impl Harness {
         understood(line)
     }
 
+    /// The first line on stderr that contains this, as soon as there is one. stderr is the user's to read, not the
+    /// harness's; a person would see it in a log or a terminal.
+    pub(crate) async fn told(&mut self, part: &str) -> Result<String> {
+        let line = |lines: &Vec<String>| lines.iter().find(|line| line.contains(part)).cloned();
+        let found = match timeout(PATIENCE, self.heard.wait_for(|lines| line(lines).is_some())).await {
+            Ok(Ok(lines)) => line(&lines),
+            _ => None,
+        };
+        found.ok_or_else(|| self.gone(&format!("said nothing of {part:?}")).into())
+    }
+
     /// Leaves as a harness leaves: by closing stdin. What is still said on stdout then is an error.
     pub(crate) async fn leave(self) -> Result<Ended> {
         let Self { child, stdin, stdout, heard, hearing, .. } = self;
@@ -175,7 +185,7 @@ impl Harness {
             Ok(Some(status)) => format!(" ({status})"),
             _ => String::new(),
         };
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = self.heard.borrow();
         let last_word = match heard.last() {
             None => String::new(),
             Some(word) => format!("; its last words on stderr: {}", word.trim()),
@@ -187,7 +197,7 @@ impl Harness {
 async fn ended(
     mut child: Child,
     mut stdout: Lines<BufReader<ChildStdout>>,
-    heard: Arc<Mutex<Vec<String>>>,
+    heard: watch::Receiver<Vec<String>>,
     hearing: JoinHandle<()>,
 ) -> Result<Ended> {
     let end = async {
@@ -196,7 +206,7 @@ async fn ended(
         }
         let status = child.wait().await?;
         hearing.await?;
-        let words = std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner));
+        let words = heard.borrow().clone();
         Ok(Ended { status, words })
     };
     timeout(PATIENCE, end)

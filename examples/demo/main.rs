@@ -6,8 +6,8 @@
 //!
 //! Three parties take part, as they do in earnest. The *harness* (played by `harness.rs`) starts the real
 //! mcp-hasp as its child; mcp-hasp forwards to the *endpoint* (`endpoint.rs`, about a lighthouse that
-//! `lighthouse.rs` describes). `story.rs` and `pinning.rs` are what happens between them, and check it; `page.rs`
-//! prints it.
+//! `lighthouse.rs` describes). `story.rs`, `pinning.rs` and `signing_in.rs` are what happens between them, and check it;
+//! `page.rs` prints it. A fourth party, the authorization server, is `authority.rs`.
 //! Nothing leaves the machine, and nothing stays on it.
 
 #![allow(
@@ -15,12 +15,15 @@
     reason = "`value[\"key\"]` of a serde_json::Value is null where nothing is"
 )]
 
+mod authority;
 mod binary;
 mod endpoint;
 mod harness;
 mod lighthouse;
 mod page;
 mod pinning;
+mod server;
+mod signing_in;
 mod story;
 
 use std::process::ExitCode;
@@ -78,6 +81,10 @@ async fn demonstrate() -> Result<()> {
     page.heading("3. pinning - the surface that somebody agreed to, or none");
     let pinning = pinning::pinning(&mut page, &mut endpoint, &program, config_dir.path());
     tokio::time::timeout(VISIT_LIMIT, pinning).await.map_err(|_| "the pinning took too long")??;
+
+    page.heading("4. signing in - once, and then kept");
+    let signing_in = signing_in::signing_in(&mut page, &mut endpoint, &program, config_dir.path());
+    tokio::time::timeout(VISIT_LIMIT, signing_in).await.map_err(|_| "the sign-in took too long")??;
 
     page.line(format_args!(
         "\nAll {} points hold; the whole visit took {:.1} s. For an endpoint of your own, with Claude Code:\n",

@@ -198,6 +198,9 @@ impl Http {
             self.belongs(session, token.as_ref())?;
             let answer =
                 self.send_once(&method, session, fixed, fields.clone(), body.clone(), token.as_ref()).await;
+            if let (Ok(Answer { status: 200..300, .. }), Some(token)) = (&answer, &token) {
+                self.tokens.accepted(token);
+            }
             let refused = matches!(answer, Err(Trouble::SignInRequired { .. })) && !repeated;
             // A request that is refused for its token was not acted on (RFC 6750 §3.1).
             match token.take().filter(|_| refused) {

@@ -29,6 +29,9 @@ pub trait TokenSource: fmt::Debug + Send + Sync {
     /// Another one in place of a token that the endpoint refused. `None`: there is no other.
     fn another(&self, refused: Token) -> Pending<'_, Option<Token>>;
 
+    /// The endpoint acted on a request with this token: if it refuses it later, then not for what it is.
+    fn accepted(&self, _: &Token) {}
+
     /// The endpoint needs these scopes, which the token lacks: the next sign-in is to ask for them.
     fn lacks(&self, scopes: &[String]);
 

@@ -21,7 +21,8 @@ use crate::store::{ClientOrigin, Record, RecordLock, Stamp, Store, Tokens};
 
 /// A token is renewed this long before it ends, in milliseconds, or after three quarters of a life that is short.
 const MARGIN: u64 = 30_000;
-/// A token that is refused while it is younger than this, in milliseconds, is not refused for its age.
+/// A token that was never accepted, and is refused while it is younger than this, in milliseconds, is not refused for its
+/// age: another one would be refused too.
 const FRESH: u64 = 10_000;
 /// How long a renewal waits for another process, which may itself wait 30 s for its answer.
 pub(super) const LOCKED: Duration = Duration::from_secs(45);
@@ -54,6 +55,8 @@ struct Held {
     record: Option<Record>,
     /// The record could not be written, and this token stands there in its place.
     unsaved: Option<AccessToken>,
+    /// The last token that the endpoint acted on.
+    accepted: Option<AccessToken>,
     failures: u32,
     rest: Option<(Instant, Problem)>,
 }
@@ -330,7 +333,7 @@ impl Inner {
                 Ok(Some(token(&record, tokens)))
             };
         }
-        if is_fresh(&tokens, now()) {
+        if is_fresh(&tokens, now()) && self.held().accepted.as_ref() != Some(&tokens.access) {
             self.report.warning("the endpoint does not accept a token that is fresh; ask its operator, or sign in as somebody it accepts");
             return Ok(None);
         }
@@ -387,6 +390,13 @@ impl TokenSource for Keeper {
 
     fn another(&self, refused: Token) -> Pending<'_, Option<Token>> {
         Box::pin(self.0.another(refused))
+    }
+
+    fn accepted(&self, token: &Token) {
+        let mut held = self.0.held();
+        if held.accepted.as_ref() != Some(&token.access) {
+            held.accepted = Some(token.access.clone());
+        }
     }
 
     fn lacks(&self, scopes: &[String]) {

@@ -57,3 +57,19 @@ async fn a_token_that_is_refused_is_renewed_once_for_all_calls() {
     leaves(harness).await;
     place.finish();
 }
+
+/// An endpoint that lost its tokens in a restart: what it accepted a moment ago it does not know any more.
+#[tokio::test]
+async fn a_fresh_token_that_was_accepted_before_is_renewed_when_it_is_refused() {
+    let place = Place::new().await;
+    let _ = place.stored();
+    let mut harness = place.launch().start();
+    works(&mut harness, Era::Modern).await;
+    for renewals in 1..=3 {
+        place.authority.expire_everything();
+        calls(&mut harness).await;
+        assert_eq!(place.authority.refreshes(), renewals);
+    }
+    leaves(harness).await;
+    place.finish();
+}
