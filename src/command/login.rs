@@ -1,7 +1,6 @@
 //! Signing in ahead of time, signing out, and what is stored.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
@@ -14,9 +13,6 @@ use crate::failure::{Exit, Failure};
 use crate::report::{Report, visible};
 use crate::signin::{Problem, ending};
 use crate::store::{Record, Store};
-
-/// How long what must not be broken off may take at the end.
-const SETTLING: Duration = Duration::from_secs(5);
 
 /// Signs in, whatever is stored.
 pub(super) async fn login(config: Config, report: Report) -> Result<Exit, Failure> {
@@ -34,7 +30,7 @@ pub(super) async fn login(config: Config, report: Report) -> Result<Exit, Failur
         outcome = keeper.ask(challenge) => outcome.map_err(failure).map(|()| Exit::Done),
         () = serve::stop_signal() => Ok(Exit::Interrupted),
     };
-    keeper.settle(SETTLING).await;
+    keeper.settle(read::SETTLING).await;
     if let (Ok(Exit::Done), Some(sign_in)) = (&outcome, &config.sign_in) {
         let path = Store::new(sign_in.folder.clone(), report.clone()).path();
         report.prompt(format!("signed in to {}; the sign-in is stored in {}", config.url, path.display()));

@@ -18,7 +18,7 @@ use super::tokens::{Token, TokenSource};
 use super::trouble::Trouble;
 use crate::net::url::without_query;
 use crate::net::{self, Client, EndpointUrl, Lost};
-use crate::report::{Report, visible};
+use crate::report::{Report, quoted, visible};
 use crate::surface::Seal;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -203,14 +203,17 @@ impl Http {
             }
             let refused = matches!(answer, Err(Trouble::SignInRequired { .. })) && !repeated;
             // A request that is refused for its token was not acted on (RFC 6750 §3.1).
-            match token.take().filter(|_| refused) {
-                Some(old) => match self.tokens.another(old).await? {
-                    Some(new) => token = Some(new),
-                    None => return answer,
-                },
-                None => return answer,
+            let another = match token.take().filter(|_| refused) {
+                Some(old) => self.tokens.another(old).await?,
+                None => None,
+            };
+            if another.is_none() {
+                if let Err(Trouble::SignInRequired { had_token: true, challenge, .. }) = &answer {
+                    self.repeat(challenge);
+                }
+                return answer;
             }
-            repeated = true;
+            (token, repeated) = (another, true);
         }
     }
 
@@ -285,8 +288,16 @@ impl Http {
         Ok(Answer { status, media: media(&headers), headers, body: Body { inner: body, limit } })
     }
 
+    /// The endpoint's own words on a refusal go to stderr alone: they are for a person, and may hold what was sent.
+    fn repeat(&self, challenge: &Challenge) {
+        if let Some(words) = &challenge.error_description {
+            self.report.warning(format!("the endpoint refuses, and says {}", quoted(words, 200)));
+        }
+    }
+
     /// Says what is missing, and has it remembered for the next sign-in.
     fn forbidden(&self, challenge: &Challenge) -> Trouble {
+        self.repeat(challenge);
         let scopes = challenge.scope.as_ref().filter(|_| challenge.is_insufficient_scope());
         if let Some(scopes) = scopes {
             self.tokens.lacks(scopes);

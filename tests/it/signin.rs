@@ -2,6 +2,7 @@
 
 mod first;
 mod kept;
+mod renewing;
 mod secrets;
 
 use crate::support::{
@@ -27,8 +28,16 @@ impl Place {
         authority: impl FnOnce(AuthorityBuilder) -> AuthorityBuilder,
         endpoint: impl FnOnce(EndpointBuilder) -> EndpointBuilder,
     ) -> Self {
+        Self::of(Era::Modern, authority, endpoint).await
+    }
+
+    async fn of(
+        era: Era,
+        authority: impl FnOnce(AuthorityBuilder) -> AuthorityBuilder,
+        endpoint: impl FnOnce(EndpointBuilder) -> EndpointBuilder,
+    ) -> Self {
         let authority = authority(Authority::builder()).start().await;
-        let endpoint = endpoint(Endpoint::modern().protected_by(&authority)).start().await;
+        let endpoint = endpoint(Endpoint::era(era).protected_by(&authority)).start().await;
         Place { authority, endpoint, folder: ConfigDir::new() }
     }
 

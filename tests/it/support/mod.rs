@@ -33,7 +33,7 @@ pub use self::{
     record::{Fate, Recorded},
     reply::{Reply, Script, Step, error_text, event_text, notification_text, result_text},
     skills::{Skill, digest},
-    store::{ConfigDir, SignIn},
+    store::{ConfigDir, SignIn, now_in_ms},
 };
 
 /// The revision that the modern era speaks.
