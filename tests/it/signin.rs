@@ -1,7 +1,9 @@
 //! Signing in, and staying signed in: the real binary, a strict authorization server, a person with a browser.
 
+mod failing;
 mod first;
 mod kept;
+mod numbers;
 mod renewing;
 mod secrets;
 
@@ -67,14 +69,6 @@ impl Place {
 
     fn record(&self) -> serde_json::Value {
         self.folder.record(&self.url())
-    }
-
-    /// For several programs at once: each counts its requests from one, and the endpoint cannot tell them apart.
-    fn finish_of_many(self) {
-        let violations = self.endpoint.take_violations();
-        let others: Vec<_> = violations.iter().filter(|rule| !rule.contains("still in flight")).collect();
-        assert!(others.is_empty(), "{others:#?}");
-        self.finish();
     }
 
     fn finish(self) {

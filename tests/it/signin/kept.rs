@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Place, calls, leaves, works};
-use crate::support::Era;
+use crate::support::{EndpointBuilder, Era};
 
 #[tokio::test]
 async fn an_expired_token_is_renewed_before_the_first_request() {
@@ -22,8 +22,11 @@ async fn an_expired_token_is_renewed_before_the_first_request() {
 
 #[tokio::test]
 async fn six_proxies_spend_one_refresh_token_once() {
-    let place =
-        Place::with(|authority| authority.slow_token(Duration::from_millis(800)), |endpoint| endpoint).await;
+    let place = Place::with(
+        |authority| authority.slow_token(Duration::from_millis(800)),
+        EndpointBuilder::many_clients,
+    )
+    .await;
     let _ = place.expired();
     let mut harnesses: Vec<_> = (0..6).map(|_| place.launch().start()).collect();
     for harness in &mut harnesses {
@@ -33,7 +36,7 @@ async fn six_proxies_spend_one_refresh_token_once() {
         leaves(harness).await;
     }
     assert_eq!((place.authority.refreshes(), place.authority.spent_reuses()), (1, 0));
-    place.finish_of_many();
+    place.finish();
 }
 
 #[tokio::test]

@@ -136,6 +136,12 @@ impl EndpointBuilder {
         self
     }
 
+    /// Several clients come at once, each of which counts its ids from the start: the same id may come twice.
+    pub fn many_clients(mut self) -> Self {
+        self.server.many_clients = true;
+        self
+    }
+
     /// Every request must show that bearer token.
     pub fn expect_bearer(mut self, token: &str) -> Self {
         self.server.bearer = Mutex::new(Some(token.to_owned()));

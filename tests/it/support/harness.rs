@@ -55,6 +55,24 @@ impl Launch {
         self.arg("--config-dir").arg(path)
     }
 
+    /// Has another program start this one: its name with its path, and its arguments, before ours.
+    pub fn by(mut self, starter: &str, args: &[&str]) -> Self {
+        let mut command = Command::new(starter);
+        let ours = self.command.as_std();
+        command.args(args).arg(ours.get_program()).args(ours.get_args()).env_clear();
+        command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        piped(&mut command);
+        self.command = command;
+        self
+    }
+
+    /// No file can grow beyond that many blocks of 512 bytes, as on a disk that is full.
+    #[cfg(unix)]
+    pub fn file_limit(self, blocks: usize) -> Self {
+        let limited = format!("trap '' XFSZ; ulimit -Sf {blocks}; exec \"$0\" \"$@\"");
+        self.by("/bin/sh", &["-c", &limited])
+    }
+
     /// Runs the program to its end, with an empty stdin.
     pub async fn run(self) -> Run {
         self.spawn().finish().await
@@ -114,6 +132,10 @@ impl Launch {
             _unread: full,
         }
     }
+}
+
+fn piped(command: &mut Command) {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
 }
 
 /// What one run of the program left.
@@ -233,7 +255,7 @@ impl Harness {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-hasp"));
         // An empty PATH: no test opens a tab in the browser of whoever runs it.
         command.env_clear().env("HOME", home.path()).env("PATH", home.path().join("bin"));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        piped(&mut command);
         Launch { command, home, stderr_full: false }
     }
 

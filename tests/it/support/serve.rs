@@ -40,6 +40,8 @@ pub struct Server {
     pub path: String,
     pub refuse_get: Option<u16>,
     pub allow_unknown: bool,
+    /// Several clients that each count their ids from the start.
+    pub many_clients: bool,
     pub bearer: Mutex<Option<String>>,
     pub guard: Option<Guard>,
     pub surface: Mutex<Surface>,
@@ -87,6 +89,7 @@ impl Server {
             path: "/mcp".to_owned(),
             refuse_get: None,
             allow_unknown: false,
+            many_clients: false,
             bearer: Mutex::default(),
             guard: None,
             surface: Mutex::new(Surface::new(era)),
@@ -205,7 +208,7 @@ impl Server {
 
     fn broken(&self, request: &Recorded) -> Vec<String> {
         let session = self.session.lock().unwrap();
-        let earlier = self.book.requests();
+        let earlier = if self.many_clients { Vec::new() } else { self.book.requests() };
         let bearer = self.bearer.lock().unwrap();
         rules::broken(
             request,
@@ -217,7 +220,7 @@ impl Server {
                 session: session.current.as_deref(),
                 past_sessions: &session.past,
                 negotiated: session.negotiated.as_deref(),
-                earlier: &earlier[..request.order],
+                earlier: earlier.get(..request.order).unwrap_or_default(),
             },
         )
     }
