@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-use super::attempt::{self, scopes};
+use super::attempt::{self, NoCode, scopes};
 use super::callback::{Answered, Browser, Callback};
 use super::keeper::{Inner, LOCKED, access};
 use super::page::Page;
@@ -16,7 +16,7 @@ use super::{Problem, browser, metadata, now, registration, resource};
 use crate::endpoint::{Challenge, SignInTrouble};
 use crate::report::quoted;
 use crate::secret::{AccessToken, AuthorizationCode};
-use crate::store::{AttemptLock, Client, ClientOrigin, Pending, Record, Tokens};
+use crate::store::{AttemptLock, Client, ClientOrigin, Pending, Record};
 
 /// How long a sign-in is waited for.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -227,11 +227,14 @@ async fn finish(
     answered: Answered,
     browser: Browser,
 ) -> Result<(), Problem> {
-    let was_declined = answered.error.is_some();
     let code = match attempt::code(pending, answered) {
         Ok(code) => code,
-        Err(problem) => {
-            browser.show(if was_declined { Page::Denied } else { Page::Failed }).await;
+        Err(NoCode::Declined(problem)) => {
+            browser.show(Page::Denied).await;
+            return Err(problem);
+        }
+        Err(NoCode::Failed(problem)) => {
+            browser.show(Page::Failed).await;
             return Err(problem);
         }
     };
@@ -289,7 +292,6 @@ async fn grant(keeper: &Inner, pending: &Pending, code: AuthorizationCode) -> Re
 
 fn record(pending: &Pending, granted: Granted) -> Record {
     let Granted { tokens, scopes } = granted;
-    let tokens: Tokens = tokens;
     Record {
         issuer: pending.issuer.clone(),
         resource: pending.resource.clone(),

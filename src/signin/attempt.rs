@@ -98,22 +98,32 @@ pub fn scopes(
     asked
 }
 
+/// Why a redirect brings no code.
+#[derive(Debug)]
+pub enum NoCode {
+    /// The person said no, or the server for them.
+    Declined(Problem),
+    /// Anything else.
+    Failed(Problem),
+}
+
 /// What a redirect with the right state brings. Nothing else of it is believed, or shown, before its issuer is right.
 ///
 /// # Errors
 /// It comes from another server than was asked, or brings no code.
-pub fn code(pending: &Pending, answered: Answered) -> Result<AuthorizationCode, Problem> {
+pub fn code(pending: &Pending, answered: Answered) -> Result<AuthorizationCode, NoCode> {
+    let failed = |why: String| NoCode::Failed(Problem::failed(why));
     match &answered.iss {
         Some(iss) if *iss == pending.issuer => {}
         Some(iss) => {
-            return Err(Problem::failed(format!(
+            return Err(failed(format!(
                 "the browser came back from {}, and the sign-in was begun at {}; nothing of that answer is used (RFC 9207): sign in again, and if it happens again, do not trust this endpoint",
                 quoted(iss, 200),
                 quoted(&pending.issuer, 200)
             )));
         }
         None if pending.issuer_announced => {
-            return Err(Problem::failed(format!(
+            return Err(failed(format!(
                 "the browser came back without the name of the server, which {} announces (RFC 9207); nothing of that answer is used: sign in again, or tell its operator",
                 quoted(&pending.issuer, 200)
             )));
@@ -123,17 +133,18 @@ pub fn code(pending: &Pending, answered: Answered) -> Result<AuthorizationCode, 
     if let Some(error) = &answered.error {
         let description = answered.error_description.as_ref().map(|text| format!(": {}", quoted(text, 200)));
         let description = description.unwrap_or_default();
-        return Err(Problem::failed(match error.as_str() {
-            "access_denied" => format!("the sign-in was declined in the browser{description}"),
-            _ => format!(
-                "{} refused the sign-in, {}{description}",
-                quoted(&pending.issuer, 200),
-                quoted(error, 60)
-            ),
-        }));
+        if error == "access_denied" {
+            let why = format!("the sign-in was declined in the browser{description}");
+            return Err(NoCode::Declined(Problem::failed(why)));
+        }
+        return Err(failed(format!(
+            "{} refused the sign-in, {}{description}",
+            quoted(&pending.issuer, 200),
+            quoted(error, 60)
+        )));
     }
     answered.code.ok_or_else(|| {
-        Problem::failed(format!(
+        failed(format!(
             "the browser came back from {} with neither a code nor an error; tell its operator",
             quoted(&pending.issuer, 200)
         ))
@@ -290,19 +301,23 @@ pub(super) mod tests {
 
     #[test]
     fn an_error_is_shown_only_where_its_issuer_is_right() {
-        let why = |iss: Option<&str>, error: &str| {
-            code(&pending(true, &[]), answered(iss, true, Some(error))).unwrap_err().why
+        let refused = |iss: Option<&str>, error: &str| {
+            code(&pending(true, &[]), answered(iss, true, Some(error))).unwrap_err()
         };
-        assert_eq!(
-            why(Some("https://as"), "access_denied"),
-            "the sign-in was declined in the browser: \"described\""
-        );
+        let why = |iss: Option<&str>, error: &str| match refused(iss, error) {
+            NoCode::Failed(problem) => problem.why,
+            NoCode::Declined(problem) => panic!("{problem}"),
+        };
+        let NoCode::Declined(declined) = refused(Some("https://as"), "access_denied") else { panic!() };
+        assert_eq!(declined.why, "the sign-in was declined in the browser: \"described\"");
+        assert!(!why(None, "access_denied").contains("declined"));
         assert!(why(Some("https://as"), "server_error").contains("\"server_error\": \"described\""));
         for iss in [Some("https://evil"), None] {
             let why = why(iss, "server_error");
             assert!(!why.contains("server_error") && !why.contains("described"), "{why}");
         }
         let nothing = code(&pending(true, &[]), answered(Some("https://as"), false, None));
-        assert!(nothing.unwrap_err().why.contains("neither a code nor an error"));
+        let NoCode::Failed(nothing) = nothing.unwrap_err() else { panic!() };
+        assert!(nothing.why.contains("neither a code nor an error"));
     }
 }

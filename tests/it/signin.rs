@@ -1,14 +1,18 @@
 //! Signing in, and staying signed in: the real binary, a strict authorization server, a person with a browser.
 
+mod discovery;
 mod failing;
 mod first;
 mod kept;
 mod numbers;
+mod redirects;
+mod registering;
 mod renewing;
+mod scopes;
 mod secrets;
 
 use crate::support::{
-    Authority, AuthorityBuilder, ConfigDir, Endpoint, EndpointBuilder, Era, Harness, Launch, SignIn,
+    Authority, AuthorityBuilder, ConfigDir, Endpoint, EndpointBuilder, Era, Harness, Launch, Run, SignIn,
 };
 
 /// The path of a tool's result in its answer.
@@ -50,6 +54,39 @@ impl Place {
     /// The program for the endpoint, with this folder.
     fn launch(&self) -> Launch {
         Harness::launch(&self.url()).config_dir(self.folder.path()).arg("--no-browser")
+    }
+
+    /// Signs in ahead of time; the person says yes.
+    async fn login(&self, args: &[&str]) -> Run {
+        let mut login = self.launch().arg("--login").args(args).spawn();
+        let link = login.sign_in_link().await;
+        let (status, page) = self.authority.sign_in(&link).await;
+        let run = login.finish().await;
+        assert_eq!((run.code, status), (0, 200), "{}\n{page}", run.stderr);
+        run
+    }
+
+    /// Signing in ahead of time fails before a person is asked, in one line with all those words.
+    async fn no_login(&self, args: &[&str], words: &[&str]) {
+        let run = self.launch().arg("--login").args(args).run().await;
+        assert_eq!(run.code, 77, "{}", run.stderr);
+        assert!(!run.stderr.contains("code_challenge="), "{}", run.stderr);
+        let errors: Vec<&str> = run.stderr.lines().filter(|line| line.contains("error:")).collect();
+        assert_eq!(errors.len(), 1, "{}", run.stderr);
+        for word in words {
+            assert!(errors[0].contains(word), "no {word:?} in: {}", errors[0]);
+        }
+        assert!(self.authority.requests_of("/authorize").is_empty());
+        assert!(self.authority.requests_of("/register").is_empty(), "nothing is registered in vain");
+        assert!(self.record().is_null());
+    }
+
+    /// What was stored serves a session.
+    async fn serves(&self) {
+        let mut harness = self.launch().start();
+        works(&mut harness, Era::Modern).await;
+        assert!(harness.sign_in_links().is_empty());
+        leaves(harness).await;
     }
 
     /// A sign-in that was stored earlier.
