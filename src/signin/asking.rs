@@ -337,3 +337,117 @@ async fn forget_registration(keeper: &Inner, pending: &Pending) -> Result<(), Pr
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::EndpointUrl;
+    use crate::report::{Format, Level, Report};
+    use crate::secret::Secret;
+    use crate::signin::attempt::tests::client;
+    use crate::signin::metadata::tests::metadata;
+    use crate::signin::{Keeper, Options};
+    use crate::store::{Store, Tokens};
+
+    const URL: &str = "http://127.0.0.1:1/mcp";
+
+    struct Place {
+        _folder: tempfile::TempDir,
+        store: Store,
+        keeper: Keeper,
+    }
+
+    fn place() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let report = Report::start(Level::Error, Format::Text);
+        let store = Store::new(folder.path().join("config"), report.clone());
+        let url = EndpointUrl::parse(URL).unwrap();
+        let keeper = Keeper::new(url, store.clone(), Options::default(), "login", report);
+        Place { _folder: folder, store, keeper }
+    }
+
+    /// A sign-in that another process has begun, by the registration that is kept.
+    fn begun(place: &Place) -> Pending {
+        let client = Client { origin: ClientOrigin::Registered, ..client() };
+        let until = now() + u64::try_from(LIMIT.as_millis()).unwrap();
+        let port = Callback::bind(None).unwrap().port();
+        let redirect_uri = format!("http://127.0.0.1:{port}/callback");
+        let client = Client { redirect_uri: Some(redirect_uri.clone()), ..client };
+        let server = metadata(|_| ()).unwrap();
+        let pending = attempt::begin(&server, client, URL.into(), Vec::new(), &redirect_uri, until).unwrap();
+        place.store.try_attempt(URL).unwrap().unwrap().write(&pending).unwrap();
+        pending
+    }
+
+    async fn keep(place: &Place, client: &Client, tokens: Option<Tokens>) {
+        let record = Record {
+            issuer: "https://as".into(),
+            resource: URL.into(),
+            client: client.clone(),
+            token_endpoint: "https://as/token".into(),
+            revocation_endpoint: None,
+            signed_in_at: 1,
+            asked: Vec::new(),
+            granted: Vec::new(),
+            missing: Vec::new(),
+            tokens,
+        };
+        place.store.exclusive(URL, LOCKED).await.unwrap().write(&record).await.unwrap();
+    }
+
+    /// A page that does not know the program cannot say so, so the registration is not tried twice in vain; tokens that
+    /// came of it may still be good.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_waited_for_longer_than_five_minutes() {
+        let tokens = Tokens {
+            access: AccessToken(Secret::new("access".into())),
+            refresh: None,
+            obtained_at: 1,
+            expires_at: None,
+        };
+        for tokens in [None, Some(tokens)] {
+            let place = place();
+            let pending = begun(&place);
+            keep(&place, &pending.client, tokens.clone()).await;
+            place.keeper.record().unwrap();
+            let from = Instant::now();
+            let problem = place.keeper.ask(Challenge::default()).await.unwrap_err();
+            assert!(problem.why.contains("within 5 minutes") && problem.why.contains("registers it anew"));
+            let waited = from.elapsed();
+            assert!(waited <= LIMIT && waited > LIMIT - Duration::from_secs(10), "{waited:?}");
+            let left = place.store.read(URL).unwrap();
+            match tokens {
+                None => assert!(left.is_none()),
+                Some(_) => {
+                    let left = left.unwrap();
+                    assert!(left.tokens.is_some() && left.client.redirect_uri.is_none());
+                }
+            }
+            // Who else waited for it learns that it is over, and the port is free.
+            assert_eq!(place.store.try_attempt(URL).unwrap().unwrap().read().unwrap().unwrap().until, 0);
+            Callback::bind(port_of(&pending.redirect_uri)).unwrap();
+        }
+    }
+
+    /// Another process holds the attempt and never comes to an end.
+    #[tokio::test(start_paused = true)]
+    async fn another_process_is_not_waited_for_forever() {
+        let place = place();
+        let _held = place.store.try_attempt(URL).unwrap().unwrap();
+        let from = Instant::now();
+        let problem = place.keeper.ask(Challenge::default()).await.unwrap_err();
+        assert!(problem.why.contains("was not done in time"), "{problem}");
+        assert!(from.elapsed() >= LIMIT && from.elapsed() < LIMIT + REMINDER);
+    }
+
+    #[tokio::test]
+    async fn a_pending_sign_in_is_under_way_until_it_ends_and_not_before_it_began() {
+        let place = place();
+        let mut pending = begun(&place);
+        assert!(is_under_way(&pending));
+        for until in [0, now(), now() + 10_000_000_000] {
+            pending.until = until;
+            assert!(!is_under_way(&pending), "{until}");
+        }
+    }
+}

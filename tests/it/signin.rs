@@ -10,6 +10,7 @@ mod registering;
 mod renewing;
 mod scopes;
 mod secrets;
+mod waiting;
 
 use crate::support::{
     Authority, AuthorityBuilder, ConfigDir, Endpoint, EndpointBuilder, Era, Harness, Launch, Run, SignIn,
@@ -53,7 +54,12 @@ impl Place {
 
     /// The program for the endpoint, with this folder.
     fn launch(&self) -> Launch {
-        Harness::launch(&self.url()).config_dir(self.folder.path()).arg("--no-browser")
+        self.launch_with_browser().arg("--no-browser")
+    }
+
+    /// The same, free to open a browser; there is none.
+    fn launch_with_browser(&self) -> Launch {
+        Harness::launch(&self.url()).config_dir(self.folder.path())
     }
 
     /// Signs in ahead of time; the person says yes.

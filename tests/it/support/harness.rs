@@ -55,6 +55,18 @@ impl Launch {
         self.arg("--config-dir").arg(path)
     }
 
+    /// A program of that name on the PATH, which is otherwise empty: the lines of a shell script.
+    #[cfg(unix)]
+    pub fn program(self, name: &str, script: &str) -> Self {
+        use std::os::unix::fs::PermissionsExt as _;
+        let bin = self.home.path().join("bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        let file = bin.join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o700)).unwrap();
+        self
+    }
+
     /// Has another program start this one: its name with its path, and its arguments, before ours.
     pub fn by(mut self, starter: &str, args: &[&str]) -> Self {
         let mut command = Command::new(starter);
