@@ -81,18 +81,25 @@ async fn put(
     output.write_all(piece).await
 }
 
-/// Ends when the reader of our stdout has gone, even while nothing is being written.
+/// Ends when the reader of our stdout has gone, even while nothing is being written: of a pipe, or of a socket, which is
+/// what Node gives to its children.
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "nothing is written through it")]
+#[expect(
+    deprecated,
+    reason = "what is watched owns its descriptor, so it is sound here; the successor is an unsafe function"
+)]
 pub async fn closed() {
+    use std::os::fd::AsFd as _;
     use tokio::io::Interest;
-    use tokio::net::unix::pipe;
+    use tokio::io::unix::AsyncFd;
 
-    // A description of its own, through which nothing is ever written.
-    match pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
-        Ok(watched) => drop(watched.ready(Interest::ERROR).await),
-        // ENXIO: a pipe without a reader.
-        Err(error) if error.raw_os_error() == Some(6) => {}
-        // A file or the like: its reader cannot leave.
+    // The system tells of a pipe without a reader by an error, of a socket without a peer by a hangup; the latter comes
+    // with every interest, and this one brings nothing else. Files and the like cannot be watched: their reader cannot leave.
+    let gone = Interest::ERROR | Interest::PRIORITY;
+    let watched = std::io::stdout().as_fd().try_clone_to_owned();
+    match watched.and_then(|stdout| AsyncFd::with_interest(stdout, gone)) {
+        Ok(watched) => drop(watched.ready(gone).await),
         Err(_) => std::future::pending().await,
     }
 }

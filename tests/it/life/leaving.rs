@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Phase, in_phase, subscribe};
-use crate::support::{Endpoint, Era, Fate, Harness, four_eras};
+use crate::support::{Endpoint, Era, Fate, Harness, Launch, four_eras};
 
 /// How long leaving may take.
 const SOON: Duration = Duration::from_secs(2);
@@ -16,8 +16,8 @@ enum End {
     Signal(&'static str),
 }
 
-async fn leaves(end: End, phase: Phase, harness_era: Era, endpoint_era: Era) {
-    let (endpoint, mut harness) = in_phase(phase, harness_era, endpoint_era, |launch| launch).await;
+async fn leaves(end: End, launch: fn(Launch) -> Launch, phase: Phase, harness_era: Era, endpoint_era: Era) {
+    let (endpoint, mut harness) = in_phase(phase, harness_era, endpoint_era, launch).await;
     match end {
         End::StdinClosed => harness.close_stdin(),
         End::StdoutClosed => harness.close_stdout().await,
@@ -51,35 +51,40 @@ async fn is_cancelled(endpoint: &Endpoint, endpoint_era: Era) {
 
 /// Twenty tests: every phase, in every pair of eras.
 macro_rules! leaves_in_each_phase {
-    ($name:ident, $end:expr) => {
+    ($name:ident, $end:expr, $launch:expr) => {
         mod $name {
             use super::*;
 
             four_eras!(while_nothing_was_said_yet, |harness_era, endpoint_era| async {
-                leaves($end, Phase::Started, harness_era, endpoint_era).await;
+                leaves($end, $launch, Phase::Started, harness_era, endpoint_era).await;
             });
             four_eras!(while_it_opens, |harness_era, endpoint_era| async {
-                leaves($end, Phase::Opening, harness_era, endpoint_era).await;
+                leaves($end, $launch, Phase::Opening, harness_era, endpoint_era).await;
             });
             four_eras!(while_idle, |harness_era, endpoint_era| async {
-                leaves($end, Phase::Idle, harness_era, endpoint_era).await;
+                leaves($end, $launch, Phase::Idle, harness_era, endpoint_era).await;
             });
             four_eras!(while_a_call_is_in_flight, |harness_era, endpoint_era| async {
-                leaves($end, Phase::Calling, harness_era, endpoint_era).await;
+                leaves($end, $launch, Phase::Calling, harness_era, endpoint_era).await;
             });
             four_eras!(while_a_subscription_is_open, |harness_era, endpoint_era| async {
-                leaves($end, Phase::Listening, harness_era, endpoint_era).await;
+                leaves($end, $launch, Phase::Listening, harness_era, endpoint_era).await;
             });
         }
     };
 }
 
-leaves_in_each_phase!(it_leaves_with_0_when_stdin_ends, End::StdinClosed);
-leaves_in_each_phase!(it_leaves_with_0_when_stdout_closes, End::StdoutClosed);
+leaves_in_each_phase!(it_leaves_with_0_when_stdin_ends, End::StdinClosed, |launch| launch);
+leaves_in_each_phase!(it_leaves_with_0_when_stdout_closes, End::StdoutClosed, |launch| launch);
+// Node gives its children sockets.
 #[cfg(unix)]
-leaves_in_each_phase!(it_leaves_with_130_on_sigterm, End::Signal("TERM"));
+leaves_in_each_phase!(it_leaves_with_0_when_a_socket_for_stdin_ends, End::StdinClosed, Launch::sockets);
+#[cfg(target_os = "linux")]
+leaves_in_each_phase!(it_leaves_with_0_when_a_socket_for_stdout_closes, End::StdoutClosed, Launch::sockets);
 #[cfg(unix)]
-leaves_in_each_phase!(it_leaves_with_130_on_sigint, End::Signal("INT"));
+leaves_in_each_phase!(it_leaves_with_130_on_sigterm, End::Signal("TERM"), |launch| launch);
+#[cfg(unix)]
+leaves_in_each_phase!(it_leaves_with_130_on_sigint, End::Signal("INT"), |launch| launch);
 
 four_eras!(a_call_in_flight_when_stdin_ends_may_still_finish, |harness_era, endpoint_era| async {
     let (endpoint, mut harness) = in_phase(Phase::Idle, harness_era, endpoint_era, |launch| launch).await;

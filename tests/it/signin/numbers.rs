@@ -111,7 +111,6 @@ async fn a_killed_renewal_leaves_a_whole_store() {
         }
         expire(&place);
     }
-    eprintln!("{untouched} untouched, {renewed} renewed, {lost} rotated and not written");
     assert!(untouched > 0 && renewed > 0, "the moments are not spread: {untouched} {renewed} {lost}");
     let names: Vec<_> =
         std::fs::read_dir(place.folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();

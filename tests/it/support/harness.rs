@@ -10,8 +10,8 @@ use std::{
 use serde_json::{Value, value::RawValue};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
+    process::{Child, ChildStderr, Command},
     sync::watch,
     task::JoinHandle,
     time::timeout,
@@ -29,6 +29,7 @@ pub struct Launch {
     command: Command,
     home: TempDir,
     stderr_full: bool,
+    sockets: bool,
 }
 
 impl Launch {
@@ -110,6 +111,13 @@ impl Launch {
         self
     }
 
+    /// Its stdin and stdout are sockets, as Node makes them, and not pipes.
+    #[cfg(unix)]
+    pub fn sockets(mut self) -> Self {
+        self.sockets = true;
+        self
+    }
+
     /// Starts the program.
     pub fn start(mut self) -> Harness {
         let full = self.stderr_full.then(|| {
@@ -120,17 +128,23 @@ impl Launch {
             );
             unread
         });
+        let ends = self.sockets.then(|| sockets(&mut self.command));
         let mut child = self.command.spawn().unwrap();
+        // The program's own ends are closed with the command.
+        drop(self.command);
+        let (stdin, stdout) = ends.unwrap_or_else(|| {
+            (Box::new(child.stdin.take().unwrap()), Box::new(child.stdout.take().unwrap()))
+        });
         let inbox = Arc::new(Inbox::default());
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let (flowing, flows) = watch::channel(true);
-        let reading = tokio::spawn(read_lines(child.stdout.take().unwrap(), inbox.clone(), flows));
+        let reading = tokio::spawn(read_lines(stdout, inbox.clone(), flows));
         let listening = match child.stderr.take() {
             Some(source) => tokio::spawn(read_stderr(source, stderr.clone(), inbox.clone())),
             None => tokio::spawn(async {}),
         };
         Harness {
-            stdin: child.stdin.take(),
+            stdin: Some(stdin),
             child,
             inbox,
             stderr,
@@ -144,6 +158,29 @@ impl Launch {
             _unread: full,
         }
     }
+}
+
+type Input = Box<dyn AsyncWrite + Send + Unpin>;
+type Output = Box<dyn AsyncRead + Send + Unpin>;
+
+/// Our ends of two sockets that the program has for stdin and stdout.
+#[cfg(unix)]
+fn sockets(command: &mut Command) -> (Input, Output) {
+    use std::os::{fd::OwnedFd, unix::net::UnixStream};
+
+    let pair = || {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (tokio::net::UnixStream::from_std(ours).unwrap(), OwnedFd::from(theirs))
+    };
+    let ((input, stdin), (output, stdout)) = (pair(), pair());
+    command.stdin(stdin).stdout(stdout);
+    (Box::new(input), Box::new(output))
+}
+
+#[cfg(not(unix))]
+fn sockets(_: &mut Command) -> (Input, Output) {
+    unreachable!("there is no way to ask for it")
 }
 
 fn piped(command: &mut Command) {
@@ -242,7 +279,7 @@ pub fn links_in(text: &str) -> Vec<String> {
 /// The running program. It is killed when this is dropped.
 pub struct Harness {
     child: Child,
-    stdin: Option<ChildStdin>,
+    stdin: Option<Input>,
     inbox: Arc<Inbox>,
     stderr: Arc<Mutex<Vec<u8>>>,
     reading: JoinHandle<()>,
@@ -268,7 +305,7 @@ impl Harness {
         // An empty PATH: no test opens a tab in the browser of whoever runs it.
         command.env_clear().env("HOME", home.path()).env("PATH", home.path().join("bin"));
         piped(&mut command);
-        Launch { command, home, stderr_full: false }
+        Launch { command, home, stderr_full: false, sockets: false }
     }
 
     /// Starts the program for that URL.
@@ -630,7 +667,7 @@ impl Drop for Harness {
 
 const CLIENT: &str = r#"{"name":"test-harness","version":"1.0.0"}"#;
 
-async fn read_lines(stdout: ChildStdout, inbox: Arc<Inbox>, mut flows: watch::Receiver<bool>) {
+async fn read_lines(stdout: Output, inbox: Arc<Inbox>, mut flows: watch::Receiver<bool>) {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
     while flows.wait_for(|on| *on).await.is_ok()
