@@ -17,7 +17,7 @@ use crate::report::Format;
         stdout carries MCP messages and nothing else, every diagnostic goes to stderr.",
     after_help = "Exit codes: 0 done, or the harness left · 1 unexpected failure · \
         2 the surface is not the pinned one · 64 bad command line · 66 an input file cannot be read · 69 endpoint unreachable or not an MCP server · \
-        74 sign-in store unusable · 77 sign-in refused or not possible · 130 interrupted",
+        74 sign-ins or a lock cannot be stored · 77 sign-in refused, timed out or not possible · 130 interrupted",
     group(ArgGroup::new("mode").args(["login", "logout", "inspect", "write_lock", "print_config", "status"]))
 )]
 pub struct Cli {

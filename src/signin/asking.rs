@@ -149,6 +149,7 @@ async fn begin(
             quoted(known, 200)
         ));
     }
+    registration::may_know_secret(options, &keeper.url, &server.issuer, known)?;
     // Nothing of another issuer is used.
     let stored = stored.filter(|record| record.issuer == server.issuer);
     let kept = stored.as_ref().map(|record| &record.client).filter(|_| options.client_id.is_none());

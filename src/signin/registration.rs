@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::metadata::Metadata;
 use super::{Options, Problem, now};
-use crate::net::Web;
+use crate::net::{EndpointUrl, Web};
 use crate::report::{Report, quoted};
 use crate::secret::{ClientSecret, Secret};
 use crate::store::{Client, ClientAuthentication, ClientOrigin};
@@ -14,6 +14,27 @@ use crate::store::{Client, ClientAuthentication, ClientOrigin};
 const SOFTWARE_ID: &str = "5d5d2c0e-6d0b-4a51-9f0b-6f1c2b0a7e5c";
 /// No client id is longer.
 const LONGEST_ID: usize = 2048;
+
+/// Whether a client secret that the user gave may be shown to a server: one that the user named, or that was signed in with
+/// before. The endpoint alone is not asked, unless it is on this machine, where nobody else is.
+///
+/// # Errors
+/// It may not.
+pub fn may_know_secret(
+    options: &Options,
+    endpoint: &EndpointUrl,
+    issuer: &str,
+    known: Option<&str>,
+) -> Result<(), Problem> {
+    let is_named = options.issuer.as_deref() == Some(issuer) || known == Some(issuer);
+    if options.client_secret.is_none() || is_named || endpoint.is_loopback() {
+        return Ok(());
+    }
+    Err(Problem::failed(format!(
+        "the endpoint names {} as its authorization server, and the client secret is not shown to a server that it alone names; if it is right, say so with --issuer",
+        quoted(issuer, 200)
+    )))
+}
 
 /// The client to sign in as. `kept` is a registration at the same issuer with the same redirect URI.
 ///
@@ -205,6 +226,23 @@ mod tests {
             }
         })
         .unwrap()
+    }
+
+    #[test]
+    fn a_secret_goes_to_no_server_that_the_endpoint_alone_has_named() {
+        let secret = Some(ClientSecret(Secret::new("s".into())));
+        let may = |url: &str, named: Option<&str>, known: Option<&str>, secret: &Option<ClientSecret>| {
+            let issuer = named.map(str::to_owned);
+            let options = Options { issuer, client_secret: secret.clone(), ..Options::default() };
+            may_know_secret(&options, &EndpointUrl::parse(url).unwrap(), "https://as", known).is_ok()
+        };
+        let (public, local) = ("https://h.example/mcp", "http://127.0.0.1:1/mcp");
+        assert!(!may(public, None, None, &secret) && !may(public, None, Some("https://as/"), &secret));
+        assert!(!may(public, Some("https://other"), None, &secret));
+        assert!(
+            may(public, Some("https://as"), None, &secret) && may(public, None, Some("https://as"), &secret)
+        );
+        assert!(may(local, None, None, &secret) && may(public, None, None, &None));
     }
 
     #[test]

@@ -184,3 +184,22 @@ async fn a_header_that_the_shell_took_apart_is_explained() {
         assert!(!run.stderr.contains(SECRET), "what may be a secret is not shown: {}", run.stderr);
     }
 }
+
+/// It is the endpoint that names its authorization server: the user has to say that it is the right one, before anything is
+/// sent.
+#[tokio::test]
+async fn a_client_secret_needs_the_issuer_of_a_public_endpoint() {
+    let secret = file("s3cret\n");
+    for mode in [&["--login"][..], &[]] {
+        let args = [
+            "--url",
+            "https://127.0.0.1.example:9/mcp",
+            "--client-id",
+            "a",
+            "--client-secret-file",
+            path(&secret),
+        ];
+        let run = run(&[&args, mode].concat(), &[]).await;
+        run.failed(64, &["--client-secret-file", "--issuer", "first sign-in"]);
+    }
+}
