@@ -238,6 +238,9 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::task::JoinHandle;
 
+    /// Whoever waits until here has failed; longer than any limit of the listener.
+    const LIMIT: Duration = Duration::from_secs(20);
+
     struct Waiting {
         port: u16,
         answer: JoinHandle<(Answered, Browser)>,
@@ -262,7 +265,8 @@ mod tests {
         let mut stream = connect(port).await.unwrap();
         stream.write_all(request.replace("PORT", &port.to_string()).as_bytes()).await.unwrap();
         let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer).await;
+        let reading = stream.read_to_string(&mut answer);
+        let _ = tokio::time::timeout(LIMIT, reading).await.expect("no answer");
         answer
     }
 

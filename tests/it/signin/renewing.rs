@@ -72,6 +72,10 @@ async fn a_failed_renewal_leaves_what_is_stored() {
         (200, "{}"),
         (200, "not json"),
         (400, "{\"error\":\"invalid_target\"}"),
+        (400, "<html>"),
+        (401, ""),
+        (403, "{\"error\":5}"),
+        (404, "{}"),
     ] {
         place.authority.set_token_handler(move |_, _| {
             Some((status, vec![("content-type".into(), "application/json".into())], text.into()))
