@@ -143,7 +143,19 @@ pub struct Cli {
     #[arg(long, value_name = "HARNESS", hide = true)]
     pub print_config: Option<String>,
 
-    /// Claude channel notifications (not yet)
-    #[arg(long, hide = true)]
+    /// Wake a Claude Code session when the agent is seated, a match ends, an approval is resolved or its owner writes
+    #[arg(long, help_heading = "Channel", conflicts_with = "mode")]
     pub channel: bool,
+
+    /// With --channel: resources whose URI begins so are statuses too; repeatable
+    #[arg(long, value_name = "PREFIX", help_heading = "Channel", requires = "channel")]
+    pub channel_resource: Vec<String>,
+
+    /// With --channel: call this read-only tool again and again; wake when the field of its result becomes true or changes
+    #[arg(long, value_name = "TOOL[:FIELD]", help_heading = "Channel", requires = "channel")]
+    pub channel_wait: Option<String>,
+
+    /// The arguments of --channel-wait, a JSON object
+    #[arg(long, value_name = "JSON", help_heading = "Channel", requires = "channel_wait")]
+    pub channel_wait_args: Option<String>,
 }

@@ -8,6 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use url::Url;
 
+use crate::channel;
 use crate::cli::Cli;
 use crate::endpoint::challenge::scopes;
 use crate::failure::Failure;
@@ -38,6 +39,8 @@ pub struct Config {
     pub limits: Limits,
     /// What the endpoint may ask of the harness beyond questions to the user.
     pub allow: Allow,
+    /// The wake channel, where it is wanted.
+    pub channel: Option<channel::Options>,
     /// What is to be done.
     pub mode: Mode,
     /// What the user agreed to.
@@ -160,6 +163,7 @@ impl Config {
             headers,
             extra_roots,
             limits: Limits { message_bytes: cli.max_message_bytes, pages: 1000, requests: 4096 },
+            channel: cli.channel.then(|| channel_options(&cli)).transpose()?,
             allow: Allow { sampling: cli.allow_sampling, roots: cli.allow_roots },
             mode,
             pin,
@@ -194,12 +198,34 @@ fn is_scheme(word: &str) -> bool {
 }
 
 fn refuse_unbuilt_modes(cli: &Cli) -> Result<(), Failure> {
-    for (given, mode) in [(cli.channel, "--channel"), (cli.print_config.is_some(), "--print-config")] {
-        if given {
-            return Err(Failure::NotYet(mode));
-        }
+    match cli.print_config {
+        Some(_) => Err(Failure::NotYet("--print-config")),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+fn channel_options(cli: &Cli) -> Result<channel::Options, Failure> {
+    if let Some(wrong) = cli.channel_resource.iter().find(|prefix| Url::parse(prefix).is_err()) {
+        return Err(usage(format!(
+            "--channel-resource {} is not how a URI begins; write scheme://…",
+            visible(wrong, 100)
+        )));
+    }
+    let wait = cli.channel_wait.as_deref().map(|text| {
+        let (tool, field) = match text.split_once(':') {
+            Some((tool, field)) => (tool, Some(field.to_owned())),
+            None => (text, None),
+        };
+        if tool.is_empty() || field.as_deref() == Some("") {
+            return Err(usage("--channel-wait must read TOOL or TOOL:FIELD"));
+        }
+        let arguments = cli.channel_wait_args.clone().unwrap_or_else(|| "{}".into());
+        if !matches!(serde_json::from_str(&arguments), Ok(serde_json::Value::Object(_))) {
+            return Err(usage("--channel-wait-args must be a JSON object"));
+        }
+        Ok(channel::Wait { tool: tool.to_owned(), field, arguments })
+    });
+    Ok(channel::Options { resources: cli.channel_resource.clone(), wait: wait.transpose()? })
 }
 
 /// The flag and the variable both count: a pin that is given and not kept would be worse than none.

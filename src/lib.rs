@@ -18,12 +18,14 @@
 //! - [`command`] also shows a surface (`--inspect`) and records it (`--write-lock`), where nothing is served
 //! - [`signin`] OAuth: [`signin::keeper`] the token for each request, [`signin::asking`] the user asked once,
 //!   [`signin::callback`] the one listening socket
+//! - [`channel`] what may wake a session, and how it is told from an endpoint's statuses
 //! - [`store`] files of this program, [`net`] the one HTTP client and the one URL, [`limits`] bounds and permissions,
 //!   [`secret`] what must not be printed, [`report`] the one writer of stderr, [`failure`] every ending with its exit code
 //!   and its words
 //!
 //! `SECURITY.md` names the home of each promise.
 
+pub mod channel;
 pub mod cli;
 pub mod command;
 pub mod config;

@@ -18,11 +18,14 @@ pub async fn serve(config: Config, report: Report) -> Result<Exit, Failure> {
     let seal = Arc::<Seal>::default();
     let way = Arc::new(read::Way::new(&config, &seal, &report)?);
     report.info(format!("forwarding to {}", config.url));
+    if config.channel.is_some() {
+        report.info("channel: start Claude Code with --dangerously-load-development-channels server:NAME, the name that it knows this server by; a session that is started otherwise drops every event without a word");
+    }
     let accept = accept(&config, Arc::clone(&way), report.clone());
     let authorization = Arc::clone(&way);
     let authorization = Box::new(move || authorization.authorization());
     let http = Arc::clone(&way.http);
-    let endpoint = relay::Endpoint { http, seal, pin: config.pin, authorization };
+    let endpoint = relay::Endpoint { http, seal, pin: config.pin, authorization, channel: config.channel };
     let pipes = rmcp::transport::stdio_pipes();
     let ending =
         relay::run(endpoint, accept, config.limits, config.allow, report, pipes, stop_signal()).await;

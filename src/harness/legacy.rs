@@ -6,10 +6,11 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::{capabilities, server_info};
+use crate::channel;
 use crate::limits::Allow;
 use crate::surface::Observed;
 use crate::wire::meta::{self, Edit};
-use crate::wire::{Client, Declared, Era, LEGACY_VERSIONS, Object, Payload};
+use crate::wire::{Client, Declared, Era, LEGACY_VERSIONS, Object, Payload, json};
 
 /// What was agreed with a legacy harness.
 #[derive(Debug)]
@@ -73,8 +74,8 @@ impl LegacySession {
     }
 }
 
-/// The answer to `initialize`, from what the endpoint said at start.
-pub fn initialize_result(observed: &Observed, version: &str) -> Payload {
+/// The answer to `initialize`, from what the endpoint said at start, and with `channel` what we say of the wake channel.
+pub fn initialize_result(observed: &Observed, version: &str, channel: bool) -> Payload {
     let text = std::str::from_utf8(&observed.opening).unwrap_or("{}");
     let opening = Object::read(text).unwrap_or_default();
     let mut edit = Edit::new(&opening);
@@ -83,9 +84,14 @@ pub fn initialize_result(observed: &Observed, version: &str) -> Payload {
         edit.set("protocolVersion", version);
     }
     match capabilities(&opening) {
+        Some(capabilities) if channel => edit.set("capabilities", with_channel(capabilities)),
         Some(capabilities) => edit.set("capabilities", capabilities),
+        None if channel => edit.set("capabilities", with_channel("{}".to_owned().into())),
         None => edit.set("capabilities", "{}"),
     };
+    if channel {
+        edit.set("instructions", instructions(opening.get("instructions")));
+    }
     if observed.era == Era::Modern {
         edit.remove("resultType").remove("supportedVersions").remove("ttlMs").remove("cacheScope");
     }
@@ -96,6 +102,34 @@ pub fn initialize_result(observed: &Observed, version: &str) -> Payload {
         );
     }
     edit.apply(&observed.opening)
+}
+
+/// Declares the wake channel (Claude Code "Channels reference"). This program alone may: of an endpoint it is not passed on.
+fn with_channel(capabilities: Payload) -> Payload {
+    let base = Bytes::from(capabilities.into_vec());
+    let text = std::str::from_utf8(&base).unwrap_or("{}");
+    let object = Object::read(text).unwrap_or_default();
+    let ours = format!("{}:{{}}", json::quote(channel::CAPABILITY));
+    let mut edit = Edit::new(&object);
+    match object.object("experimental").ok().flatten().filter(|others| !others.is_empty()) {
+        Some(others) => {
+            let rest = others.text().trim_start().strip_prefix('{').unwrap_or("}");
+            edit.set("experimental", format!("{{{ours},{rest}"));
+        }
+        None => {
+            edit.set("experimental", format!("{{{ours}}}"));
+        }
+    }
+    edit.apply(&base)
+}
+
+/// The endpoint's own instructions as they came, and ours behind them.
+fn instructions(own: Option<&str>) -> String {
+    let ours = json::quote(channel::INSTRUCTIONS);
+    match own.and_then(|own| own.strip_prefix('"')?.strip_suffix('"')).filter(|own| !own.is_empty()) {
+        Some(own) => format!("\"{own}\\n\\n{}", ours.strip_prefix('"').unwrap_or_default()),
+        None => ours,
+    }
 }
 
 /// A tool as a legacy harness may see it, where it differs: there an output schema describes an object
@@ -145,9 +179,27 @@ mod tests {
         let opening = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"hi","ttlMs":0,"cacheScope":"private","_meta":{"surfaceHash":"x","io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
         let observed = Observed::new(Era::Modern, Bytes::from_static(opening.as_bytes()), []);
         assert_eq!(
-            String::from_utf8(initialize_result(&observed, "2025-06-18").into_vec()).unwrap(),
+            String::from_utf8(initialize_result(&observed, "2025-06-18", false).into_vec()).unwrap(),
             r#"{"capabilities":{"tools":{}},"instructions":"hi","_meta":{"surfaceHash":"x","io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}},"protocolVersion":"2025-06-18","serverInfo":{"name":"s","version":"1"}}"#
         );
+    }
+
+    #[test]
+    fn the_channel_is_declared_beside_what_is_there() {
+        let shown = |opening: &'static str| {
+            let observed = Observed::new(Era::Legacy, Bytes::from_static(opening.as_bytes()), []);
+            let result = initialize_result(&observed, "2025-11-25", true).into_vec();
+            let result: serde_json::Value = serde_json::from_slice(&result).unwrap();
+            (result["capabilities"].to_string(), result["instructions"].as_str().unwrap().to_owned())
+        };
+        let (capabilities, instructions) = shown("{}");
+        assert_eq!(capabilities, r#"{"experimental":{"claude/channel":{}}}"#);
+        assert_eq!(instructions, channel::INSTRUCTIONS);
+        let (capabilities, instructions) = shown(
+            r#"{"capabilities":{"tools":{},"experimental":{"a":1,"claude/channel":{"x":1},"claude/channel/permission":{}}},"instructions":"say \"hi\""}"#,
+        );
+        assert_eq!(capabilities, r#"{"experimental":{"a":1,"claude/channel":{}},"tools":{}}"#);
+        assert_eq!(instructions, format!("say \"hi\"\n\n{}", channel::INSTRUCTIONS));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod asks;
 pub mod calls;
+mod channel;
 pub mod crossing;
 pub mod listen;
 pub mod opening;
@@ -64,6 +65,7 @@ pub struct Relay {
     declared: watch::Sender<Option<Client>>,
     subscriptions: Subscriptions,
     skills: skills::SkillFiles,
+    channel: Option<channel::Channel>,
     tasks: TaskTracker,
     leaving: CancellationToken,
     started: Instant,
@@ -111,6 +113,8 @@ pub struct Endpoint {
     pub pin: Pin,
     /// With what the surface was read, once it was.
     pub authorization: Authorized,
+    /// The wake channel, where it is wanted.
+    pub channel: Option<crate::channel::Options>,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -171,7 +175,7 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (stdout, lines) = Stdout::new();
-    let Endpoint { http, seal, pin, authorization } = endpoint;
+    let Endpoint { http, seal, pin, authorization, channel } = endpoint;
     let (subscriptions, changes) = Subscriptions::new();
     let relay = Arc::new(Relay {
         questions: Questions::new(stdout.clone()),
@@ -189,6 +193,7 @@ where
         declared: watch::Sender::new(None),
         subscriptions,
         skills: skills::SkillFiles::default(),
+        channel: channel.map(channel::Channel::new),
         tasks: TaskTracker::new(),
         leaving: CancellationToken::new(),
         started: Instant::now(),
@@ -198,6 +203,7 @@ where
     let (failed, failure) = tokio::sync::oneshot::channel();
     relay.spawn(Arc::clone(&relay).keep_open(pin, authorization, accept, failed));
     relay.spawn(Arc::clone(&relay).keep_subscriptions(changes));
+    relay.spawn(Arc::clone(&relay).keep_channel());
 
     let mut stdin = Stdin::new(input, limits.message_bytes);
     tokio::pin!(stop);
@@ -401,6 +407,9 @@ impl Relay {
                 if let Some(session) = self.legacy() {
                     session.set_initialized();
                     self.subscriptions.begin();
+                    if let Some(channel) = &self.channel {
+                        channel.begin();
+                    }
                 }
             }
             Some("notifications/roots/list_changed") if self.allow.roots => {
@@ -422,7 +431,13 @@ impl Relay {
             *self.legacy.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
             return Ok(Some(Caller::Legacy(session)));
         }
-        match modern::claim(&message.meta()) {
+        let claim = modern::claim(&message.meta());
+        let is_modern = claim.is_some() || message.method() == Some("server/discover");
+        if self.channel.is_some() && is_modern {
+            // That era has no way to wake a session; who hears "method not found" goes on with initialize.
+            return Err(route::not_found(message.method().unwrap_or_default()));
+        }
+        match claim {
             Some(Ok(client)) => {
                 let declared = Arc::new(Declared::new(client.limited(self.allow.sampling, self.allow.roots)));
                 self.meet(declared.client());

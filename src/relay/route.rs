@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::channel;
 use super::refusal;
 use super::rounds::Asking;
 use super::wishes::Again;
@@ -64,7 +65,7 @@ impl Relay {
     async fn initialize(self: &Arc<Self>, caller: &Caller) -> Result<Payload, String> {
         let Caller::Legacy(session) = caller else { return Err(not_found("initialize")) };
         let open = self.told_of(session.declared.client()).await?;
-        Ok(legacy::initialize_result(open.served(), session.version))
+        Ok(legacy::initialize_result(open.served(), session.version, self.channel.is_some()))
     }
 
     /// The opened endpoint; a legacy one, which is told once what its client can do, has heard of all of this.
@@ -124,6 +125,11 @@ impl Relay {
 
     /// Over to the endpoint and back, as often as the endpoint asks a legacy harness's user something.
     async fn forward(self: &Arc<Self>, id: &Id, message: Message, caller: &Caller) -> Payload {
+        // An endpoint allows two waits of a role at a time, and this one comes before the channel's.
+        let _waiting = match self.channel.as_ref().zip(channel::waits_for(&message)) {
+            Some((channel, role)) => Some(channel.waits.enter(&role).await),
+            None => None,
+        };
         let log_level = caller.log_level(&message.meta());
         let mut request = Request::new(message, caller.declared(), log_level);
         let mut asking = Asking::default();

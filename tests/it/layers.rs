@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// A room, and the rooms it may name. `report`, `secret` and `limits` stand at the bottom with `wire` and `net`.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("report", &["secret"]),
     ("secret", &[]),
     ("limits", &[]),
@@ -11,15 +11,19 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("net", &["report"]),
     ("store", &["report", "secret", "surface"]),
     ("surface", &["wire", "report"]),
-    ("harness", &["surface", "wire", "limits"]),
+    ("channel", &["report"]),
+    ("harness", &["channel", "surface", "wire", "limits"]),
     ("endpoint", &["surface", "wire", "net", "report", "secret", "limits"]),
     ("signin", &["endpoint", "store", "net", "report", "secret"]),
-    ("relay", &["harness", "endpoint", "surface", "wire", "report", "limits"]),
+    ("relay", &["channel", "harness", "endpoint", "surface", "wire", "report", "limits"]),
     ("cli", &["report"]),
     ("failure", &["endpoint", "net", "surface", "report"]),
     (
         "config",
-        &["cli", "failure", "endpoint", "signin", "net", "report", "secret", "limits", "surface", "store"],
+        &[
+            "channel", "cli", "failure", "endpoint", "signin", "net", "report", "secret", "limits",
+            "surface", "store",
+        ],
     ),
     (
         "command",

@@ -1,0 +1,116 @@
+//! The roles that the channel follows: what was told of each, what waits to be told, what is to be read.
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+use crate::channel::{Event, Identifier, Inbox, Pace, Status, Told, pace::INTERVAL};
+
+/// Roles that are followed, at most.
+const MOST: usize = 64;
+
+/// All of them, by name: that outlives a server that is started again, where an address does not.
+#[derive(Debug, Default)]
+pub(super) struct Roles {
+    all: BTreeMap<String, Role>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Role {
+    uri: Option<String>,
+    told: Told,
+    inbox: Inbox,
+    pace: Pace,
+    /// Its status has to be read.
+    stale: bool,
+    read_at: Option<Instant>,
+}
+
+impl Roles {
+    /// The role of that name, unless there are too many.
+    fn role(&mut self, name: &str) -> Option<&mut Role> {
+        if !self.all.contains_key(name) && self.all.len() == MOST {
+            return None;
+        }
+        Some(self.all.entry(name.to_owned()).or_default())
+    }
+
+    /// Follows those resources, and no others; each is to be read.
+    pub(super) fn follow(&mut self, found: &[(String, String)]) {
+        self.all.values_mut().for_each(|role| (role.uri, role.stale) = (None, false));
+        for (uri, name) in found {
+            if let Some(role) = self.role(name) {
+                (role.uri, role.stale) = (Some(uri.clone()), true);
+            }
+        }
+    }
+
+    /// A resource was updated, or a part of it.
+    pub(super) fn touch(&mut self, uri: &str) {
+        let is_of = |role: &&mut Role| role.uri.as_ref().is_some_and(|own| uri.starts_with(own.as_str()));
+        self.all.values_mut().filter(is_of).for_each(|role| role.stale = true);
+    }
+
+    /// Every resource may have been updated.
+    pub(super) fn touch_all(&mut self) {
+        self.all.values_mut().for_each(|role| role.stale = role.uri.is_some());
+    }
+
+    /// Whether it is followed already.
+    pub(super) fn follows(&self, uri: &str, name: &str) -> bool {
+        self.all.get(name).is_some_and(|role| role.uri.as_deref() == Some(uri))
+    }
+
+    /// How many resources are followed.
+    pub(super) fn followed(&self) -> usize {
+        self.all.values().filter(|role| role.uri.is_some()).count()
+    }
+
+    /// When there is something to do next: to read, or to say.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let read = |role: &Role| role.stale.then(|| role.may_read());
+        self.all.values().flat_map(|role| [read(role), role.pace.due()]).flatten().min()
+    }
+
+    /// A status that may be read now: each at most once a second, so that the newest of many updates counts.
+    pub(super) fn to_read(&mut self) -> Option<(String, String)> {
+        let now = Instant::now();
+        let (name, role) = self.all.iter_mut().find(|(_, role)| role.stale && role.may_read() <= now)?;
+        (role.stale, role.read_at) = (false, Some(now));
+        Some((name.clone(), role.uri.clone()?))
+    }
+
+    /// What a status says of a role is compared with what was told. Whether its owner has written since.
+    pub(super) fn learn(&mut self, name: &str, status: Status) -> bool {
+        let Some(role) = self.role(name) else { return false };
+        let wrote = role.told.owner_wrote(&status);
+        let events = role.told.news(Identifier::read(name).as_ref(), status);
+        role.pace.push(events);
+        wrote
+    }
+
+    /// The same for a status that is not about a match.
+    pub(super) fn learn_fields(&mut self, name: &str, status: Status) {
+        let Some(role) = self.role(name) else { return };
+        let event = role.told.changes(Identifier::read(name).as_ref(), status);
+        role.pace.push(event);
+    }
+
+    /// What a wait says the owner wrote to a role.
+    pub(super) fn hear(&mut self, name: &str, result: &serde_json::Value) {
+        let Some(role) = self.role(name) else { return };
+        let event = role.inbox.news(Identifier::read(name).as_ref(), result);
+        role.pace.push(event);
+    }
+
+    /// The events whose time has come.
+    pub(super) fn to_say(&mut self) -> Vec<Event> {
+        self.all.values_mut().filter_map(|role| role.pace.next()).collect()
+    }
+}
+
+impl Role {
+    fn may_read(&self) -> Instant {
+        self.read_at.map_or_else(Instant::now, |last| last + INTERVAL)
+    }
+}
