@@ -45,7 +45,7 @@ impl Pace {
     }
 
     /// The next one, if its time has come.
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn take(&mut self) -> Option<Event> {
         let now = Instant::now();
         if self.due().is_none_or(|due| due > now) {
             return None;
@@ -67,12 +67,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_a_second_in_order() {
         let mut pace = Pace::default();
-        assert!(pace.next().is_none() && pace.due().is_none());
+        assert!(pace.take().is_none() && pace.due().is_none());
         pace.push([turn("a"), turn("b")]);
-        assert_eq!(pace.next(), Some(turn("a")));
-        assert_eq!(pace.next(), None);
+        assert_eq!(pace.take(), Some(turn("a")));
+        assert_eq!(pace.take(), None);
         tokio::time::sleep_until(pace.due().unwrap()).await;
-        assert_eq!(pace.next(), Some(turn("b")));
+        assert_eq!(pace.take(), Some(turn("b")));
         pace.push((0..100).map(|number| turn(&number.to_string())));
         assert_eq!(pace.waiting.len(), MOST);
         assert_eq!(pace.waiting.back(), Some(&turn("99")), "the newest state wins");

@@ -31,10 +31,10 @@ impl Told {
         news
     }
 
-    /// Whether the owner has written since the status before.
-    pub fn owner_wrote(&self, status: &Status) -> bool {
+    /// Whether the owner may have written since the status before: it counts more messages, or does not count them.
+    pub fn owner_may_have_written(&self, status: &Status) -> bool {
         let before = self.last.as_ref().and_then(|last| last.owner_messages).unwrap_or_default();
-        status.owner_messages.is_some_and(|now| now > before)
+        status.owner_messages.is_none_or(|now| now > before)
     }
 
     /// Fields that have another value than before, for a status that is not about a match.

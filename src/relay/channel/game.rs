@@ -74,10 +74,8 @@ impl Relay {
                         stays
                     });
                     for role in commanded {
-                        if !waiting.contains_key(&role) {
-                            let wait = Arc::clone(self).wait_for(role.clone(), takes_role, sender.clone());
-                            waiting.insert(role, waits.spawn(Box::pin(wait)));
-                        }
+                        let wait = || Arc::clone(self).wait_for(role.clone(), takes_role, sender.clone());
+                        waiting.entry(role.clone()).or_insert_with(|| waits.spawn(Box::pin(wait())));
                     }
                 }
                 _ = approvals.tick(), if has_policies => {
@@ -127,12 +125,18 @@ impl Relay {
         }
     }
 
-    /// What the owner wrote is read by a wait that does not wait.
-    pub(super) async fn ask_for_messages(self: &Arc<Self>, roles: &mut Roles, role: &str) {
-        let Some(channel) = &self.channel else { return };
-        if !self.pinned_tool(WAIT).await.is_ok_and(|tool| tool.is_some()) {
-            return;
-        }
+    /// What the owner wrote to a role is read by a wait that does not wait.
+    pub(super) async fn ask_for_messages(
+        self: Arc<Self>,
+        role: String,
+    ) -> (String, Option<Map<String, Value>>) {
+        let found = self.wait_shortly(&role).await;
+        (role, found)
+    }
+
+    async fn wait_shortly(self: &Arc<Self>, role: &str) -> Option<Map<String, Value>> {
+        let channel = self.channel.as_ref()?;
+        self.pinned_tool(WAIT).await.ok()??;
         let mut short = None;
         for name in ["timeoutSeconds", "timeout_seconds", "timeout", "seconds"] {
             if self.takes(WAIT, name).await {
@@ -142,11 +146,8 @@ impl Relay {
         }
         let takes_role = self.takes(WAIT, "role").await;
         let arguments = arguments(takes_role, role, short);
-        let place = channel.waits.enter_ours(if takes_role { role } else { "" });
-        let Ok(_place) = tokio::time::timeout(LIMIT, place).await else { return };
-        if let Some(found) = self.consult(WAIT, &arguments, LIMIT).await {
-            roles.hear(role, &Value::Object(found));
-        }
+        let _place = channel.waits.enter_ours(if takes_role { role } else { "" }).await;
+        self.consult(WAIT, &arguments, LIMIT).await
     }
 
     /// Whether a pinned tool has a parameter of that name.

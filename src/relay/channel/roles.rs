@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::channel::{Event, Identifier, Inbox, Pace, Status, Told, pace::INTERVAL};
 
 /// Roles that are followed, at most.
-const MOST: usize = 64;
+const MOST: usize = 32;
 
 /// All of them, by name: that outlives a server that is started again, where an address does not.
 #[derive(Debug, Default)]
@@ -24,20 +24,38 @@ pub(super) struct Role {
     /// Its status has to be read.
     stale: bool,
     read_at: Option<Instant>,
+    owner: Owner,
+}
+
+/// What is known of messages of a role's owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Owner {
+    /// There is nothing to ask.
+    #[default]
+    Quiet,
+    /// There may be some.
+    MayHaveWritten,
+    /// They are asked for; and whether there may be more since.
+    Asked { again: bool },
 }
 
 impl Roles {
-    /// The role of that name, unless there are too many.
+    /// The role of that name; where there are too many, one that is followed no more gives way.
     fn role(&mut self, name: &str) -> Option<&mut Role> {
         if !self.all.contains_key(name) && self.all.len() == MOST {
-            return None;
+            let idle = self.all.iter().find(|(_, role)| role.is_idle()).map(|(name, _)| name.clone())?;
+            self.all.remove(&idle);
         }
         Some(self.all.entry(name.to_owned()).or_default())
     }
 
     /// Follows those resources, and no others; each is to be read.
     pub(super) fn follow(&mut self, found: &[(String, String)]) {
-        self.all.values_mut().for_each(|role| (role.uri, role.stale) = (None, false));
+        for role in self.all.values_mut() {
+            (role.uri, role.stale) = (None, false);
+            // Who asked before has gone.
+            role.owner = if role.owner == Owner::Quiet { Owner::Quiet } else { Owner::MayHaveWritten };
+        }
         for (uri, name) in found {
             if let Some(role) = self.role(name) {
                 (role.uri, role.stale) = (Some(uri.clone()), true);
@@ -73,20 +91,40 @@ impl Roles {
     }
 
     /// A status that may be read now: each at most once a second, so that the newest of many updates counts.
-    pub(super) fn to_read(&mut self) -> Option<(String, String)> {
+    pub(super) fn next_to_read(&mut self) -> Option<(String, String)> {
         let now = Instant::now();
         let (name, role) = self.all.iter_mut().find(|(_, role)| role.stale && role.may_read() <= now)?;
         (role.stale, role.read_at) = (false, Some(now));
         Some((name.clone(), role.uri.clone()?))
     }
 
-    /// What a status says of a role is compared with what was told. Whether its owner has written since.
-    pub(super) fn learn(&mut self, name: &str, status: Status) -> bool {
-        let Some(role) = self.role(name) else { return false };
-        let wrote = role.told.owner_wrote(&status);
+    /// What a status says of a role is compared with what was told.
+    pub(super) fn learn(&mut self, name: &str, status: Status) {
+        let Some(role) = self.role(name) else { return };
+        if role.told.owner_may_have_written(&status) {
+            role.owner = match role.owner {
+                Owner::Asked { .. } => Owner::Asked { again: true },
+                _ => Owner::MayHaveWritten,
+            };
+        }
         let events = role.told.news(Identifier::read(name).as_ref(), status);
         role.pace.push(events);
-        wrote
+    }
+
+    /// A role whose owner's messages are to be asked for.
+    pub(super) fn next_to_ask(&mut self) -> Option<String> {
+        let (name, role) = self.all.iter_mut().find(|(_, role)| role.owner == Owner::MayHaveWritten)?;
+        role.owner = Owner::Asked { again: false };
+        Some(name.clone())
+    }
+
+    /// They were asked for.
+    pub(super) fn was_asked(&mut self, name: &str) {
+        let Some(role) = self.all.get_mut(name) else { return };
+        role.owner = match role.owner {
+            Owner::Asked { again: true } => Owner::MayHaveWritten,
+            _ => Owner::Quiet,
+        };
     }
 
     /// The same for a status that is not about a match.
@@ -104,12 +142,16 @@ impl Roles {
     }
 
     /// The events whose time has come.
-    pub(super) fn to_say(&mut self) -> Vec<Event> {
-        self.all.values_mut().filter_map(|role| role.pace.next()).collect()
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        self.all.values_mut().filter_map(|role| role.pace.take()).collect()
     }
 }
 
 impl Role {
+    fn is_idle(&self) -> bool {
+        self.uri.is_none() && self.pace.due().is_none()
+    }
+
     fn may_read(&self) -> Instant {
         self.read_at.map_or_else(Instant::now, |last| last + INTERVAL)
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::super::Relay;
 use super::super::wishes::Again;
@@ -19,7 +20,7 @@ const PREFIX: &str = "playerthree://";
 /// Pages of resources that are looked at.
 const MOST_PAGES: usize = 20;
 /// Statuses that are followed.
-const MOST: usize = 64;
+const MOST: usize = 16;
 /// How often they are read where their changes are not told.
 const READING: Duration = Duration::from_secs(5);
 /// How often it is looked for some where there are none.
@@ -86,8 +87,7 @@ impl Relay {
             let Some(cursor) = next.filter(|_| found.len() < MOST) else { break };
             params = format!(r#"{{"cursor":{}}}"#, json::quote(&cursor));
         }
-        found.truncate(MOST);
-        Some(found)
+        Some(distinct(found))
     }
 
     async fn lists_resources(&self) -> bool {
@@ -123,17 +123,20 @@ impl Relay {
         }
         // What changed before they were watched was not told.
         roles.follow(&found);
-        let mut reading = tokio::time::interval_at(Instant::now() + READING, READING);
-        reading.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let tells_list = watch.as_ref().is_some_and(|watch| watch.honoured.resources_list);
+        let (mut reading, mut listing) = (clock(READING), clock(LOOKING));
+        // Ended with this future.
+        let mut asking = JoinSet::new();
         loop {
+            while let Some(role) = roles.next_to_ask() {
+                asking.spawn(Box::pin(Arc::clone(self).ask_for_messages(role)));
+            }
             let due = roles.due();
             tokio::select! {
                 event = next_event(watch.as_mut()) => match event {
                     Some(WatchEvent::Note(method, _)) if method.ends_with("/list_changed") => {
-                        match self.statuses(options).await {
-                            Some(now) if is_same(&now, roles) => {}
-                            Some(_) => return Left::Changed,
-                            None => return Left::Lost,
+                        if let Some(left) = self.compare_list(options, roles).await {
+                            return left;
                         }
                     }
                     Some(WatchEvent::Note(_, params)) => {
@@ -143,6 +146,17 @@ impl Relay {
                     Some(WatchEvent::Ended) | None => return Left::Lost,
                 },
                 _ = reading.tick(), if watch.is_none() => roles.touch_all(),
+                _ = listing.tick(), if !tells_list => {
+                    if let Some(left) = self.compare_list(options, roles).await {
+                        return left;
+                    }
+                }
+                Some(Ok((role, found))) = asking.join_next() => {
+                    if let Some(found) = found {
+                        roles.hear(&role, &Value::Object(found));
+                    }
+                    roles.was_asked(&role);
+                }
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     if !self.attend(roles).await {
                         return Left::Lost;
@@ -153,17 +167,24 @@ impl Relay {
         }
     }
 
+    /// Whether following has to end because the statuses are no longer those that are followed.
+    async fn compare_list(self: &Arc<Self>, options: &Options, roles: &Roles) -> Option<Left> {
+        match self.statuses(options).await {
+            Some(now) if is_same(&now, roles) => None,
+            Some(_) => Some(Left::Changed),
+            None => Some(Left::Lost),
+        }
+    }
+
     /// Reads what may be read, says what may be said. Whether the endpoint answered.
     async fn attend(self: &Arc<Self>, roles: &mut Roles) -> bool {
-        if let Some((name, uri)) = roles.to_read() {
+        if let Some((name, uri)) = roles.next_to_read() {
             let params = format!(r#"{{"uri":{}}}"#, json::quote(&uri));
             let Some(read) = self.inquire("resources/read", &params, LIMIT).await else { return false };
             if let Some(object) = result::of_resource(&read) {
                 let status = Status::read(&object);
                 if uri.starts_with(PREFIX) || object.contains_key("phase") {
-                    if roles.learn(&name, status) {
-                        self.ask_for_messages(roles, &name).await;
-                    }
+                    roles.learn(&name, status);
                 } else {
                     roles.learn_fields(&name, status);
                 }
@@ -177,10 +198,31 @@ impl Relay {
 
     /// Says the events whose time has come.
     pub(super) async fn say_due(&self, roles: &mut Roles) {
-        for event in roles.to_say() {
+        for event in roles.take_events() {
             self.say(&event).await;
         }
     }
+}
+
+/// Each resource once and each name once, and not too many of them. A second of the same name goes by its URI, which is no
+/// name that would ever be said.
+fn distinct(found: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut statuses: Vec<(String, String)> = Vec::new();
+    for (uri, name) in found {
+        if statuses.len() == MOST || statuses.iter().any(|(known, _)| *known == uri) {
+            continue;
+        }
+        let is_taken = statuses.iter().any(|(_, known)| *known == name);
+        statuses.push((uri.clone(), if is_taken { uri } else { name }));
+    }
+    statuses
+}
+
+/// A clock that first strikes after one period.
+fn clock(period: Duration) -> Interval {
+    let mut clock = tokio::time::interval_at(Instant::now() + period, period);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    clock
 }
 
 fn is_same(found: &[(String, String)], roles: &Roles) -> bool {
