@@ -38,16 +38,15 @@ impl Pace {
         }
     }
 
-    /// When the next one may go; `None`: none waits.
-    pub fn due(&self) -> Option<Instant> {
+    /// When the next one may go, seen from now; `None`: none waits.
+    pub fn due(&self, now: Instant) -> Option<Instant> {
         self.waiting.front()?;
-        Some(self.last.map_or_else(Instant::now, |last| last + INTERVAL))
+        Some(self.last.map_or(now, |last| last + INTERVAL))
     }
 
     /// The next one, if its time has come.
-    pub fn take(&mut self) -> Option<Event> {
-        let now = Instant::now();
-        if self.due().is_none_or(|due| due > now) {
+    pub fn take(&mut self, now: Instant) -> Option<Event> {
+        if self.due(now).is_none_or(|due| due > now) {
             return None;
         }
         self.last = Some(now);
@@ -67,12 +66,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_a_second_in_order() {
         let mut pace = Pace::default();
-        assert!(pace.take().is_none() && pace.due().is_none());
+        assert!(pace.take(Instant::now()).is_none() && pace.due(Instant::now()).is_none());
         pace.push([turn("a"), turn("b")]);
-        assert_eq!(pace.take(), Some(turn("a")));
-        assert_eq!(pace.take(), None);
-        tokio::time::sleep_until(pace.due().unwrap()).await;
-        assert_eq!(pace.take(), Some(turn("b")));
+        assert_eq!(pace.take(Instant::now()), Some(turn("a")));
+        assert_eq!(pace.take(Instant::now()), None);
+        tokio::time::sleep_until(pace.due(Instant::now()).unwrap()).await;
+        assert_eq!(pace.take(Instant::now()), Some(turn("b")));
         pace.push((0..100).map(|number| turn(&number.to_string())));
         assert_eq!(pace.waiting.len(), MOST);
         assert_eq!(pace.waiting.back(), Some(&turn("99")), "the newest state wins");

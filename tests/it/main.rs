@@ -14,6 +14,7 @@
 
 mod asking;
 mod calls;
+mod channel;
 mod cli;
 mod denied;
 mod eras;

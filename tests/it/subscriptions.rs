@@ -60,7 +60,7 @@ async fn unwatch(harness: &mut Harness, listen: Option<u64>, uri: &str) {
 }
 
 /// The endpoint says that a resource changed.
-async fn update(endpoint: &Endpoint, era: Era, uri: &str) {
+pub async fn update(endpoint: &Endpoint, era: Era, uri: &str) {
     if era == Era::Modern {
         endpoint.notify_listens(UPDATED, &format!(r#""uri":"{uri}""#)).await;
     } else {

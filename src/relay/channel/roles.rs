@@ -84,16 +84,17 @@ impl Roles {
         self.all.values().filter(|role| role.uri.is_some()).count()
     }
 
-    /// When there is something to do next: to read, or to say.
+    /// When there is something to do next, to read or to say.
     pub(super) fn due(&self) -> Option<Instant> {
-        let read = |role: &Role| role.stale.then(|| role.may_read());
-        self.all.values().flat_map(|role| [read(role), role.pace.due()]).flatten().min()
+        let now = Instant::now();
+        let read = |role: &Role| role.stale.then(|| role.may_read(now));
+        self.all.values().flat_map(|role| [read(role), role.pace.due(now)]).flatten().min()
     }
 
     /// A status that may be read now: each at most once a second, so that the newest of many updates counts.
     pub(super) fn next_to_read(&mut self) -> Option<(String, String)> {
         let now = Instant::now();
-        let (name, role) = self.all.iter_mut().find(|(_, role)| role.stale && role.may_read() <= now)?;
+        let (name, role) = self.all.iter_mut().find(|(_, role)| role.stale && role.may_read(now) <= now)?;
         (role.stale, role.read_at) = (false, Some(now));
         Some((name.clone(), role.uri.clone()?))
     }
@@ -143,16 +144,17 @@ impl Roles {
 
     /// The events whose time has come.
     pub(super) fn take_events(&mut self) -> Vec<Event> {
-        self.all.values_mut().filter_map(|role| role.pace.take()).collect()
+        let now = Instant::now();
+        self.all.values_mut().filter_map(|role| role.pace.take(now)).collect()
     }
 }
 
 impl Role {
     fn is_idle(&self) -> bool {
-        self.uri.is_none() && self.pace.due().is_none()
+        self.uri.is_none() && self.pace.due(Instant::now()).is_none()
     }
 
-    fn may_read(&self) -> Instant {
-        self.read_at.map_or_else(Instant::now, |last| last + INTERVAL)
+    fn may_read(&self, now: Instant) -> Instant {
+        self.read_at.map_or(now, |last| last + INTERVAL)
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, value::RawValue};
 use tokio::sync::watch;
 
-use super::lenient;
+use super::{channel, lenient};
 
 /// One answer, as the line it came on.
 #[derive(Clone, Debug)]
@@ -78,6 +78,7 @@ struct State {
     answered: HashSet<String>,
     cancelled: HashSet<String>,
     broken: Vec<String>,
+    initialized: bool,
     ended: bool,
 }
 
@@ -96,6 +97,7 @@ impl Inbox {
         let json =
             if line.len() < (1 << 25) { lenient::parse(line).unwrap_or_default() } else { Value::Null };
         for message in json.as_array().map_or(std::slice::from_ref(&json), Vec::as_slice) {
+            state.initialized |= message["method"] == "notifications/initialized";
             if message["method"] == "notifications/cancelled" {
                 state.cancelled.insert(message["params"]["requestId"].to_string());
             } else if message.get("result").or(message.get("error")).is_none() && !message["id"].is_null() {
@@ -167,6 +169,9 @@ impl Inbox {
 
 impl State {
     fn check(&mut self, json: &Value) {
+        if json["method"] == channel::CHANNEL {
+            self.broken.extend(channel::faults(json, self.initialized));
+        }
         if json["method"].is_string() {
             return;
         }

@@ -4,6 +4,7 @@
 mod answers;
 mod authority;
 mod body;
+mod channel;
 mod endpoint;
 mod guard;
 mod harness;
@@ -26,6 +27,7 @@ pub use self::{
         AuthMethod, Authority, AuthorityBuilder, AuthorityReply, AuthorityRequest, KnownClient,
         MetadataPlace, Page, Standing, get, now, send_raw, try_visit, visit,
     },
+    channel::{CHANNEL, PRIVATE, faults},
     endpoint::{Endpoint, EndpointBuilder},
     guard::PrmPlace,
     harness::{Harness, Launch, OneShot, Run, links_in},
