@@ -27,7 +27,10 @@ fn explain(error: &clap::Error) -> ExitCode {
     }
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
-    let what = first.strip_prefix("error: ").unwrap_or(first).trim_end_matches('.');
+    // Where it goes on below, those are names of options.
+    let below = text.lines().skip(1).take_while(|line| first.ends_with(':') && line.starts_with("  "));
+    let below: String = below.map(|line| format!(" {}", line.trim())).collect();
+    let what = format!("{}{below}", first.strip_prefix("error: ").unwrap_or(first).trim_end_matches('.'));
     let stray = error.kind() == ErrorKind::UnknownArgument && !what.contains("'-");
     if stray {
         // The word is not repeated: it may be the end of a header's secret value.

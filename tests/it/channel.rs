@@ -2,11 +2,9 @@
 //! (`support/channel.rs`): no URI, token or observation, and nothing before `notifications/initialized`.
 
 mod declared;
-mod game;
 mod gaps;
 mod hostile;
 mod statuses;
-mod turns;
 
 use std::sync::{Arc, Mutex};
 
@@ -102,6 +100,11 @@ async fn next_sentence(harness: &mut Harness) -> String {
     harness.next_notification(CHANNEL).await["params"]["content"].as_str().unwrap().to_owned()
 }
 
+/// Every line of that method so far.
+fn said(harness: &Harness, method: &str) -> Vec<Value> {
+    harness.lines().into_iter().filter(|line| line["method"] == method).collect()
+}
+
 /// The program has read that status since; what it had to say of it comes before anything later.
 async fn read_again(endpoint: &Endpoint, era: Era, seat: u32) {
     let before = endpoint.requests_of("resources/read").len();
@@ -109,7 +112,7 @@ async fn read_again(endpoint: &Endpoint, era: Era, seat: u32) {
     endpoint.arrived("resources/read", before).await;
 }
 
-/// An endpoint without statuses, but with tools of a game.
+/// The result of a tool.
 fn tool_result(era: Era, object: &Value) -> Reply {
     let text = Value::from(object.to_string());
     let members = format!(r#""content":[{{"type":"text","text":{text}}}],"structuredContent":{object}"#);
