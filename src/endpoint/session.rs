@@ -397,6 +397,7 @@ impl Session {
                 let opened = session.get(last.as_ref().and_then(EventStream::last_id)).await;
                 // Also where it is offered no more: then it is the last that is heard of the endpoint.
                 if last.is_some() && opened.as_ref().is_ok_and(|answer| answer.status < 500) {
+                    session.watches.tell_missed();
                     let _ = session.unsolicited.send(Unsolicited::Missed).await;
                 }
                 match opened {

@@ -308,6 +308,18 @@ impl Watches {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).open.clear();
     }
 
+    /// The stream of updates was cut and is back: each watch hears of all that it is for, as if that had changed.
+    pub(super) fn tell_missed(&self) {
+        const LIST_CHANGED: &str = "notifications/resources/list_changed";
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.open.retain(|_, (filter, events)| {
+            let list = filter.resources_list.then(|| (LIST_CHANGED, Bytes::from_static(b"{}")));
+            list.into_iter()
+                .chain(missed(filter))
+                .all(|(method, params)| events.try_send(WatchEvent::Note(method.to_owned(), params)).is_ok())
+        });
+    }
+
     /// Hands an update to who watches it; gives back what is none, or concerns the surface as well.
     pub(super) fn deliver(&self, message: Message) -> Option<Message> {
         let method = match message.method() {

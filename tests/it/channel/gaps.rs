@@ -41,7 +41,7 @@ async fn cut(endpoint: &Endpoint, era: Era) {
 
 #[tokio::test]
 async fn an_end_while_the_stream_was_cut_is_told_once_with_its_receipt() {
-    for era in [Era::Modern] {
+    for era in BOTH {
         let (mut harness, endpoint, seats) = in_a_match(era).await;
         let next =
             json!({"phase": "playing", "match": "m8", "previousMatch": {"match": "m7", "outcome": "lost"}});
@@ -59,6 +59,16 @@ async fn an_end_while_the_stream_was_cut_is_told_once_with_its_receipt() {
         seats.put(1, "runner", &json!({"phase": "ended", "match": "m8", "outcome": "won"}));
         read_again(&endpoint, era, 1).await;
         assert_eq!(next_sentence(&mut harness).await, "The match is over for runner: won.");
+    }
+}
+
+#[tokio::test]
+async fn a_role_granted_while_the_stream_was_cut_is_followed() {
+    for era in BOTH {
+        let (mut harness, endpoint, seats) = in_a_match(era).await;
+        seats.put(2, "keeper", &json!({"phase": "playing", "match": "m7"}));
+        cut(&endpoint, era).await;
+        assert_eq!(next_event(&mut harness).await["role"], "keeper");
     }
 }
 
