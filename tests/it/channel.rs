@@ -69,16 +69,12 @@ impl Seats {
     }
 
     /// An endpoint that has them.
-    fn of(&self, endpoint: EndpointBuilder, era: Era) -> EndpointBuilder {
+    fn endpoint(&self, era: Era) -> EndpointBuilder {
         let (listed, read) = (self.clone(), self.clone());
-        endpoint
+        Endpoint::era(era)
             .capabilities(CAPABILITIES)
             .on("resources/list", move |_| listed.list(era))
             .on("resources/read", move |request| read.read(era, request))
-    }
-
-    fn endpoint(&self, era: Era) -> EndpointBuilder {
-        self.of(Endpoint::era(era), era)
     }
 }
 
@@ -88,6 +84,23 @@ async fn listening(endpoint: &Endpoint, args: &[&str]) -> Harness {
     let opening = harness.open(Era::Legacy, "{}").await;
     assert!(!opening.is_error(), "{}", opening.text());
     harness
+}
+
+/// A runner in the lobby, whose status was read.
+async fn in_the_lobby(era: Era) -> (Harness, Endpoint, Seats) {
+    in_the_lobby_of(era, |endpoint| endpoint).await
+}
+
+async fn in_the_lobby_of(
+    era: Era,
+    change: impl FnOnce(EndpointBuilder) -> EndpointBuilder,
+) -> (Harness, Endpoint, Seats) {
+    let seats = Seats::default();
+    seats.put(1, "runner", &json!({"phase": "lobby"}));
+    let endpoint = change(seats.endpoint(era)).start().await;
+    let harness = listening(&endpoint, &[]).await;
+    endpoint.arrived("resources/read", 0).await;
+    (harness, endpoint, seats)
 }
 
 /// The next event: its `meta`.

@@ -208,6 +208,17 @@ async fn each_uri_of_a_broken_watch_is_told_after_it_is_open_again() {
 }
 
 #[tokio::test]
+async fn each_uri_of_a_legacy_session_is_told_after_its_stream_is_open_again() {
+    for harness_era in BOTH {
+        let (mut harness, endpoint) = opened(harness_era, watchable(Era::Legacy)).await;
+        let listen = watch(&mut harness, harness_era, "memo://one").await;
+        endpoint.get_streams(1).await;
+        endpoint.cut_get_streams().await;
+        told(&mut harness, listen, "memo://one").await;
+    }
+}
+
+#[tokio::test]
 async fn a_legacy_harness_that_watches_more_is_never_without_a_listen() {
     let gate = Arc::new(Notify::new());
     let open = gate.clone();

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 
 use super::super::Relay;
 use super::roles::Roles;
-use super::{LIMIT, LONG_LIMIT};
+use super::{LIMIT, LONG_LIMIT, clock};
 use crate::channel::{Status, status};
 use crate::endpoint::Backoff;
 use crate::wire::json;
@@ -48,10 +48,8 @@ impl Relay {
         // Ended with this future, at the latest when the harness leaves.
         let mut waits = JoinSet::new();
         let mut waiting: HashMap<String, AbortHandle> = HashMap::new();
-        let mut briefing = tokio::time::interval(INTERVAL);
-        briefing.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut approvals = tokio::time::interval(APPROVALS);
-        approvals.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut briefing = clock(Instant::now(), INTERVAL);
+        let mut approvals = clock(Instant::now(), APPROVALS);
         let mut failures = 0;
         loop {
             let due = roles.due();

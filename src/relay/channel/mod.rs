@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::sync::watch;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::Relay;
 use crate::channel::{self, Event, Options};
@@ -46,6 +47,13 @@ impl Channel {
     pub(super) fn begin(&self) {
         self.begun.send_replace(true);
     }
+}
+
+/// A clock that strikes then, and after each period; what it missed it does not make up for.
+fn clock(first: Instant, period: Duration) -> Interval {
+    let mut clock = tokio::time::interval_at(first, period);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    clock
 }
 
 /// For which role the harness waits, where a request of it is such a wait.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::Instant;
 
 use super::super::Relay;
 use super::super::wishes::Again;
-use super::LIMIT;
 use super::roles::Roles;
+use super::{LIMIT, clock};
 use crate::channel::{Options, Status, result};
 use crate::endpoint::{Backoff, Filter, Trouble, Watch, WatchEvent};
 use crate::wire::json;
@@ -123,8 +123,9 @@ impl Relay {
         }
         // What changed before they were watched was not told.
         roles.follow(&found);
+        let later = |period| Instant::now() + period;
         let tells_list = watch.as_ref().is_some_and(|watch| watch.honoured.resources_list);
-        let (mut reading, mut listing) = (clock(READING), clock(LOOKING));
+        let (mut reading, mut listing) = (clock(later(READING), READING), clock(later(LOOKING), LOOKING));
         // Ended with this future.
         let mut asking = JoinSet::new();
         loop {
@@ -216,13 +217,6 @@ fn distinct(found: Vec<(String, String)>) -> Vec<(String, String)> {
         statuses.push((uri.clone(), if is_taken { uri } else { name }));
     }
     statuses
-}
-
-/// A clock that first strikes after one period.
-fn clock(period: Duration) -> Interval {
-    let mut clock = tokio::time::interval_at(Instant::now() + period, period);
-    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    clock
 }
 
 fn is_same(found: &[(String, String)], roles: &Roles) -> bool {

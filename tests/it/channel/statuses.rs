@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    LIST_CHANGED, PRIVATE, Seats, listening, next_event, next_sentence, read_again, tool_result, uri,
+    LIST_CHANGED, PRIVATE, Seats, in_the_lobby, listening, next_event, next_sentence, read_again,
+    tool_result, uri,
 };
 use crate::{
     opened::BOTH,
@@ -14,11 +15,7 @@ use crate::{
 #[tokio::test]
 async fn a_seat_and_the_end_of_its_match_wake_the_session() {
     for era in BOTH {
-        let seats = Seats::default();
-        seats.put(1, "runner", &json!({"phase": "lobby"}));
-        let endpoint = seats.endpoint(era).start().await;
-        let mut harness = listening(&endpoint, &[]).await;
-        endpoint.arrived("resources/read", 0).await;
+        let (mut harness, endpoint, seats) = in_the_lobby(era).await;
         seats.put(1, "runner", &json!({"phase": "playing", "role": "runner", "team": "blue", "match": "m7"}));
         update(&endpoint, era, &uri(1)).await;
         let seated = json!({"event": "seated", "role": "runner", "team": "blue", "match_id": "m7"});
@@ -126,11 +123,7 @@ async fn a_long_text_of_the_owner_is_cut() {
 #[tokio::test]
 async fn a_role_that_is_granted_is_followed_and_one_that_is_taken_away_is_not() {
     for era in BOTH {
-        let seats = Seats::default();
-        seats.put(1, "runner", &json!({"phase": "lobby"}));
-        let endpoint = seats.endpoint(era).start().await;
-        let mut harness = listening(&endpoint, &[]).await;
-        endpoint.arrived("resources/read", 0).await;
+        let (mut harness, endpoint, seats) = in_the_lobby(era).await;
         seats.put(2, "keeper", &json!({"phase": "playing", "team": "red"}));
         list_changed(&endpoint, era).await;
         let seated = json!({"event": "seated", "role": "keeper", "team": "red"});
