@@ -128,6 +128,28 @@ async fn a_thousand_updates_are_few_readings_and_the_newest_counts() {
 }
 
 #[tokio::test]
+async fn an_update_after_each_reading_is_read_no_faster_than_events_are_told() {
+    let (mut harness, endpoint, seats) = in_the_lobby(Era::Modern).await;
+    let feeding = async {
+        for number in 0.. {
+            seats.put(1, "runner", &json!({"phase": "playing", "match": format!("m{number}")}));
+            read_again(&endpoint, Era::Modern, 1).await;
+        }
+    };
+    let hearing = async {
+        for _ in 0..4 {
+            next_event(&mut harness).await;
+        }
+    };
+    tokio::select! {
+        () = feeding => {}
+        () = hearing => {}
+    }
+    let reads = endpoint.requests_of("resources/read").len();
+    assert!(reads <= 10, "{reads} readings for 4 events");
+}
+
+#[tokio::test]
 async fn an_acknowledgement_of_other_uris_is_none_of_ours() {
     let seats = Seats::default();
     seats.put(1, "runner", &json!({"phase": "lobby"}));
